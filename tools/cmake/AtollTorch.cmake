@@ -1,0 +1,28 @@
+# atoll::torch: libtorch_cpu and libc10 of the PyPI wheel, as tools/setup unpacked it.
+#
+# Debian's Gloo must stand before libtorch_cpu in every link line: libtorch exports a newer, header-incompatible
+# Gloo under the same names, and the first library named wins. Hence atoll::torch brings atoll::gloo with it.
+set(atoll_torch_version 2.11.0)
+if(NOT ATOLL_TORCH_ROOT)
+    if(DEFINED ENV{ATOLL_CACHE})
+        set(atoll_cache $ENV{ATOLL_CACHE})
+    elseif(DEFINED ENV{XDG_CACHE_HOME})
+        set(atoll_cache $ENV{XDG_CACHE_HOME}/atoll)
+    else()
+        set(atoll_cache $ENV{HOME}/.cache/atoll)
+    endif()
+    set(ATOLL_TORCH_ROOT ${atoll_cache}/libtorch-${atoll_torch_version} CACHE PATH "" FORCE)
+endif()
+if(NOT EXISTS ${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so)
+    message(FATAL_ERROR "no libtorch in ${ATOLL_TORCH_ROOT}: run tools/setup, or pass -DATOLL_TORCH_ROOT=DIR, "
+        "or build what needs none with -DATOLL_TORCH=OFF")
+endif()
+
+add_library(atoll::torch INTERFACE IMPORTED GLOBAL)
+target_include_directories(atoll::torch SYSTEM INTERFACE ${ATOLL_TORCH_ROOT}/include
+    ${ATOLL_TORCH_ROOT}/include/torch/csrc/api/include)
+target_compile_definitions(atoll::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+target_link_libraries(atoll::torch INTERFACE atoll::gloo -Wl,--no-as-needed
+    ${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so ${ATOLL_TORCH_ROOT}/lib/libc10.so -Wl,--as-needed)
+target_link_options(atoll::torch INTERFACE -Wl,-rpath,${ATOLL_TORCH_ROOT}/lib
+    -Wl,-rpath-link,${ATOLL_TORCH_ROOT}/lib -Wl,--allow-shlib-undefined)
