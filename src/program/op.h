@@ -32,6 +32,7 @@
 //  cross_entropy          logits[T,V], targets[T]                      loss[1] f64 (, dlogits)   a view of logits
 //  square_sum             x1, x2, ... (gradients)                      sum[1] f64
 //  adamw                  dw[N], norm2[1], scalars[4], w, m, v         w, m, v                   in place
+//  sgd                    dw[N], norm2[1], scalars[4], w               w                         in place
 //  all_reduce             x[N]                                         x[N], the same value      sum over the group
 //  broadcast              x[N]                                         x[N], the same value      from its first rank
 //
@@ -78,6 +79,7 @@ enum class OpKind : std::uint8_t {
     cross_entropy,
     square_sum,
     adamw,
+    sgd,
     all_reduce,
     broadcast,
 };
@@ -114,6 +116,12 @@ struct AdamwAttributes {
     double weight_decay = 0.0;
     double grad_clip = 0.0;
     bool operator==(const AdamwAttributes&) const = default;
+};
+// Plain gradient descent; gradient scaling, clipping and refusal as for adamw.
+struct SgdAttributes {
+    double weight_decay = 0.0;
+    double grad_clip = 0.0;
+    bool operator==(const SgdAttributes&) const = default;
 };
 // Collectives. Ranks of a group are sorted; `sequence` counts the group's collectives in issue order.
 struct CollectiveAttributes {
