@@ -8,7 +8,7 @@ if(ATOLL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(atoll_flags INTERFACE)
-target_compile_options(atoll_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -fno-math-errno)
+target_compile_options(atoll_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -Wno-missing-field-initializers -fno-math-errno)
 target_include_directories(atoll_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
 
 find_program(ATOLL_MOLD mold)
