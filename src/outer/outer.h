@@ -1,0 +1,84 @@
+// The outer loop between rounds: what a site contributes, and what the mean of the contributions does to the
+// shared parameters. Pure arithmetic on flat fp32 spans of one fragment (or of a rank's share of it).
+//
+//   Δ_m = θ_outer − θ_m                                    (contribution: old minus new)
+//   Δ   = Σ w_m·Δ_m / Σ w_m                                (the exchange, over contributors that arrived)
+//   sgd:        θ ← θ − γ·Δ
+//   heavy_ball: m ← μ·m + Δ;  θ ← θ − γ·m
+//   nesterov:   m ← μ·m + Δ;  θ ← θ − γ·(Δ + μ·m)          (m starts at zero; no dampening)
+//   θ_m ← α·θ_m + (1 − α)·θ                                (α = 0: a plain copy)
+//
+// Every operation is rounded separately, so all sites get the same bits on every processor.
+// Threads: pure functions. Errors: sizes that differ are a CheckError. Nothing here looks at finiteness: the
+// round excludes non-finite contributions before they are summed.
+// Cost: one pass over memory per call.
+// Source: Douillard et al., "DiLoCo" (arXiv 2311.08105); Nesterov momentum in PyTorch's form.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+
+namespace atl {
+
+enum class OuterMethod { diloco, average };  // average: the mean of the sites' parameters, no outer optimizer
+enum class OuterOptimizerKind { sgd, heavy_ball, nesterov };
+
+OuterMethod outer_method_from_name(std::string_view name);  // UserError lists the known names
+std::string_view name(OuterMethod method);
+
+struct OuterSettings {
+    OuterMethod method = OuterMethod::diloco;
+    OuterOptimizerKind optimizer = OuterOptimizerKind::nesterov;
+    float lr = 0.6f;        // γ, resolved
+    float momentum = 0.9f;  // μ
+    float alpha = 0.0f;     // share of the local value that survives an apply
+};
+
+// γ for `outer.lr = "auto"`: 0.6 up to 4 sites, 0.8 from 8, between them linear in log2(sites).
+double auto_outer_lr(int sites);
+
+// The settings a method runs with: `average` is SGD with lr 1, whatever the optimizer's numbers say; momentum
+// 0 is SGD.
+OuterSettings resolved(const OuterSettings& settings);
+
+// delta ← anchor − local. `delta` may be `local`.
+void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta);
+
+// One outer step: anchor and momentum from the mean. `momentum` may be empty for SGD.
+void outer_step(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
+                std::span<float> momentum);
+
+// local ← alpha·local + (1 − alpha)·anchor.
+void mix_into_local(float alpha, std::span<const float> anchor, std::span<float> local);
+
+// outer_step, then mix_into_local.
+void apply(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
+           std::span<float> momentum, std::span<float> local);
+
+// All sites hold the same anchor after a commit; false for methods where evaluation needs their mean.
+bool equal_on_all_sites(OuterMethod method);
+
+// mean ← Σ w_m·Δ_m / Σ w_m, the terms in the order given (SiteId order), divided by the weights given:
+// the reference that every exchange path must equal bit for bit. Weights are the tokens each site trained on.
+struct WeightedDelta {
+    std::span<const float> delta;
+    float weight = 1.0f;
+};
+void weighted_mean(std::span<const WeightedDelta> contributions, std::span<float> mean);
+
+// Packet bytes (framing excluded) that one site sends per fragment and round.
+struct EncodedSizes {
+    std::int64_t contribution_bytes = 0;        // the whole fragment as a contribution
+    std::int64_t owned_contribution_bytes = 0;  // the chunks this site reduces itself, as contributions
+    std::int64_t owned_mean_bytes = 0;          // the same chunks as means
+};
+// 2 sites (direct): contribution. From 3 (owners): contribution − owned + (sites − 1)·owned means.
+std::int64_t payload_bytes_sent(const EncodedSizes& sizes, int sites);
+
+}  // namespace atl
