@@ -34,6 +34,9 @@ using Attempt = StrongId<struct AttemptTag, std::int32_t>;        // one try of 
 using FragmentId = StrongId<struct FragmentIdTag, std::int32_t>;  // a set of tensors exchanged together
 using Step = StrongId<struct StepTag>;  // inner optimizer steps done since the run began
 
+// One life of a process that speaks for a site: random, never 0 for a living one, 0 where any will do.
+using Incarnation = StrongId<struct IncarnationTag, std::uint64_t>;
+
 }  // namespace atl
 
 template <class Tag, class Integer>

@@ -1,0 +1,41 @@
+// Codec: a chunk of fp32 to bytes and back. Small packets let a slow link carry a pseudo-gradient; every
+// codec gives the same bits on every processor, so all sites decode one packet to one value.
+//
+// Shapes: values [elements] fp32, body [body_bytes(elements)] bytes, little-endian (FORMAT.md).
+// Ownership: nothing is kept. Threads: every call from any thread; a codec has no state.
+// Errors: values that are not finite are refused by the return value; wrong spans are ATOLL_CHECK failures.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace atl {
+
+// The numbers stand in packets: never renumber.
+enum class CodecId : std::uint8_t { identity = 1, fp16 = 2, bf16 = 3, int8 = 4 };
+
+class Codec {
+  public:
+    virtual ~Codec() = default;
+
+    virtual CodecId id() const = 0;
+    virtual std::string_view name() const = 0;
+    virtual std::int64_t body_bytes(std::int64_t elements) const = 0;  // exact, before zstd
+
+    // False if a value is not finite; the body is then meaningless.
+    [[nodiscard]] virtual bool encode(std::span<const float> values, std::span<std::byte> body) const = 0;
+    virtual void decode(std::span<const std::byte> body, std::span<float> values) const = 0;
+    // sum[i] = sum[i] + weight · x[i], product and sum each rounded to fp32.
+    virtual void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const = 0;
+};
+
+// Codecs live as long as the program.
+const Codec& codec(CodecId id);
+const Codec& codec_from_name(std::string_view name);  // throws UserError naming those that exist
+bool is_codec(std::uint8_t id);
+
+}  // namespace atl
