@@ -56,8 +56,8 @@ std::string find_problem(std::span<const std::byte> head, const WireHeader& head
     if (header.version != kVersion) {
         return fmt::format("frame format {}, this program speaks {}", header.version, kVersion);
     }
-    if (header.prefix_bytes > kMaximumPrefixBytes || head.size() != kFrameHeaderBytes + header.prefix_bytes ||
-        header.body_bytes != body.size()) {
+    if (header.prefix_bytes > kMaximumPrefixBytes ||
+        head.size() != sizeof(WireHeader) + header.prefix_bytes || header.body_bytes != body.size()) {
         return fmt::format("lengths do not agree: {} + {} bytes announced, {} + {} received",
                            kFrameHeaderBytes + header.prefix_bytes, header.body_bytes, head.size(),
                            body.size());
