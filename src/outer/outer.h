@@ -16,55 +16,45 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "core/ids.h"
 
 namespace atl {
 
-enum class OuterMethod { diloco, average };  // average: the mean of the sites' parameters, no outer optimizer
-enum class OuterOptimizerKind { sgd, heavy_ball, nesterov };
-
-OuterMethod outer_method_from_name(std::string_view name);  // UserError lists the known names
-std::string_view name(OuterMethod method);
+// average: the mean of the sites' parameters, which is SGD with lr 1.
+enum class OuterRule { average, sgd, heavy_ball, nesterov };
 
 struct OuterSettings {
-    OuterMethod method = OuterMethod::diloco;
-    OuterOptimizerKind optimizer = OuterOptimizerKind::nesterov;
-    float lr = 0.6f;        // γ, resolved
-    float momentum = 0.9f;  // μ
+    OuterRule rule = OuterRule::nesterov;
+    float lr = 0.6f;        // γ, resolved; not used by average
+    float momentum = 0.9f;  // μ; not used by average and sgd
     float alpha = 0.0f;     // share of the local value that survives an apply
 };
+
+// The rule that `outer.method`, `outer.momentum` and `outer.nesterov` ask for; no momentum = SGD.
+OuterRule outer_rule(bool average, double momentum, bool nesterov);
+bool has_momentum(OuterRule rule);
 
 // γ for `outer.lr = "auto"`: 0.6 up to 4 sites, 0.8 from 8, between them linear in log2(sites).
 double auto_outer_lr(int sites);
 
-// The settings a method runs with: `average` is SGD with lr 1, whatever the optimizer's numbers say; momentum
-// 0 is SGD.
-OuterSettings resolved(const OuterSettings& settings);
-
 // delta ← anchor − local. `delta` may be `local`.
 void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta);
 
-// One outer step: anchor and momentum from the mean. `momentum` may be empty for SGD.
+// One outer step: anchor and momentum from the mean. `momentum` is not read for rules without.
 void outer_step(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
                 std::span<float> momentum);
 
 // local ← alpha·local + (1 − alpha)·anchor.
 void mix_into_local(float alpha, std::span<const float> anchor, std::span<float> local);
 
-// outer_step, then mix_into_local.
-void apply(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
-           std::span<float> momentum, std::span<float> local);
+// What a commit does: outer_step, then mix_into_local. The next Δ is measured from the anchor, never from the mix.
+void apply_outer(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
+                 std::span<float> momentum, std::span<float> local);
 
-// All sites hold the same anchor after a commit; false for methods where evaluation needs their mean.
-bool equal_on_all_sites(OuterMethod method);
+// All sites hold the same anchor after a commit, so any one of them can be evaluated and exported.
+bool equal_on_all_sites(OuterRule rule);
 
-// mean ← Σ w_m·Δ_m / Σ w_m, the terms in the order given (SiteId order), divided by the weights given:
+// mean ← Σ w_m·Δ_m / Σ w_m, from zero in the order given (SiteId order), divided by the weights given:
 // the reference that every exchange path must equal bit for bit. Weights are the tokens each site trained on.
 struct WeightedDelta {
     std::span<const float> delta;
