@@ -1,0 +1,44 @@
+// Arithmetic of the outer loop on flat fp32 spans: pseudo-gradients, weighted means, the outer optimizer.
+//
+// All functions give the same bits on every processor and under every instruction set: every operation is
+// rounded on its own (no FMA), sums have a fixed order. Single-threaded; spans of one call have one length.
+// Outputs may be inputs. Cost: memory bound. Source: Douillard et al., DiLoCo, 2023; Nesterov in PyTorch's form.
+#pragma once
+
+#include <span>
+
+#include "kernels/instruction_set.h"
+
+namespace atl::kernels {
+
+// delta = before − after: the pseudo-gradient Δ = θ_outer − θ_local.
+void subtract(std::span<const float> before, std::span<const float> after, std::span<float> delta,
+              InstructionSet set = best_instruction_set());
+
+// accumulator += weight · values
+void add_weighted(std::span<const float> values, float weight, std::span<float> accumulator,
+                  InstructionSet set = best_instruction_set());
+
+// values *= factor; with factor 1/W this ends a weighted mean.
+void scale(std::span<float> values, float factor, InstructionSet set = best_instruction_set());
+
+// target += fraction · (source − target), fraction in [0, 1]; 1 copies.
+void interpolate(std::span<const float> source, float fraction, std::span<float> target,
+                 InstructionSet set = best_instruction_set());
+
+struct OuterSgd {
+    float learning_rate = 0;
+    float momentum = 0;  // μ; 0 = plain: θ ← θ − γΔ, `velocity` unused and may be empty
+    bool nesterov = true;
+};
+
+// m ← μm + Δ; θ ← θ − γ(Δ + μm) with Nesterov, θ ← θ − γm without.
+void outer_sgd_step(const OuterSgd& settings, std::span<const float> delta, std::span<float> theta,
+                    std::span<float> velocity, InstructionSet set = best_instruction_set());
+
+bool all_finite(std::span<const float> values, InstructionSet set = best_instruction_set());
+
+// Euclidean norm, summed in f64.
+double norm(std::span<const float> values, InstructionSet set = best_instruction_set());
+
+}  // namespace atl::kernels
