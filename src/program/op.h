@@ -44,7 +44,9 @@
 // global batch, 0. An op that works in place writes a view of what it reads, and is its last reader.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -86,6 +88,11 @@ enum class OpKind : std::uint8_t {
 
 // What an op occupies. Ops of one resource are issued in the order in which they stand in the program.
 enum class Resource : std::uint8_t { compute, link_intra, link_inter, copy, host, link_wan };
+
+std::string_view name(OpKind kind);
+std::string_view name(Resource resource);
+std::optional<OpKind> op_kind_from_name(std::string_view text);
+std::optional<Resource> resource_from_name(std::string_view text);
 
 struct NoAttributes {
     bool operator==(const NoAttributes&) const = default;
@@ -131,7 +138,21 @@ struct CollectiveAttributes {
 };
 
 using OpAttributes = std::variant<NoAttributes, AccumulateAttributes, NormAttributes, HeadAttributes,
-                                  AdamwAttributes, CollectiveAttributes>;
+                                  AdamwAttributes, SgdAttributes, CollectiveAttributes>;
+
+// The attributes an op of this kind carries, at their defaults.
+OpAttributes default_attributes(OpKind kind);
+// How many values it reads and writes.
+struct OpSignature {
+    int least_reads = 0;
+    int most_reads = 0;
+    int least_writes = 0;
+    int most_writes = 0;
+};
+OpSignature signature(OpKind kind);
+// Whether an op of this kind may write bytes that it reads. Ops that accumulate read what they write in any case.
+bool works_in_place(OpKind kind);
+bool is_collective(OpKind kind);
 
 struct Op {
     OpId id;

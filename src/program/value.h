@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/dtype.h"
 #include "core/ids.h"
@@ -25,6 +26,11 @@ enum class Role : std::uint8_t {
 };
 
 enum class Space : std::uint8_t { device, host };
+
+std::string_view name(Role role);
+std::string_view name(Space space);
+std::optional<Role> role_from_name(std::string_view text);
+std::optional<Space> space_from_name(std::string_view text);
 
 // Which index range of which logical tensor a parameter, gradient or moment holds.
 struct LogicalBox {

@@ -1,0 +1,322 @@
+#include "comm/island/gloo_collective.h"
+
+#include <dlfcn.h>
+#include <gloo/common/error.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "comm/island/ring.h"
+#include "core/check.h"
+#include "core/error.h"
+
+namespace atl {
+namespace {
+
+using UnboundBuffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+
+constexpr std::int64_t kSegmentBytes = 256 * 1024;  // two fit in a core's second-level cache
+// Gloo waits five of its timeouts for a connection (gloo/transport/tcp/pair.h).
+constexpr int kGlooConnectFactor = 5;
+
+// One piece of the ring's work: what goes to the right neighbour while what comes from the left is awaited.
+// Offsets and sizes in bytes.
+struct RingTransfer {
+    RingChunk sent;
+    RingChunk received;
+};
+
+template <class T>
+void add_into(std::byte* sum, const std::byte* values, std::int64_t bytes) {
+    T* __restrict total = reinterpret_cast<T*>(sum);
+    const T* __restrict added = reinterpret_cast<const T*>(values);
+    for (std::int64_t i = 0; i < bytes / static_cast<std::int64_t>(sizeof(T)); ++i) total[i] += added[i];
+}
+
+class GlooCollective final : public IslandCollective {
+  public:
+    GlooCollective(const GlooOptions& options, Rendezvous& rendezvous)
+        : options_(options), rank_(options.rank.value()), size_(options.size) {
+        ATOLL_CHECK(rank_ >= 0 && rank_ < size_, "rank {} of {}", rank_, size_);
+        try {
+            connect(rendezvous);
+        } catch (const gloo::Exception& error) {
+            throw CommError(
+                fmt::format("[island] group {}: rank {} can't connect to all {} ranks within {} ms: {}",
+                            options_.group, rank_, size_, options_.connect_timeout.count(), error.what()));
+        }
+    }
+
+    Rank rank() const override { return Rank(rank_); }
+    std::int32_t size() const override { return size_; }
+
+    void all_reduce(BufferView values, Milliseconds timeout) override {
+        ATOLL_CHECK(values.dtype == DType::f32 || values.dtype == DType::f64, "{}", name(values.dtype));
+        begin("all_reduce", timeout);
+        if (size_ == 1 || values.count == 0) return;
+        reduce_around_the_ring(values);
+        pass_around_the_ring(values);
+    }
+
+    void broadcast(BufferView values, Rank root, Milliseconds timeout) override {
+        begin("broadcast", timeout);
+        if (size_ == 1 || values.count == 0) return;
+        UnboundBuffer buffer = buffer_over(values.data, values.bytes());
+        if (rank_ == root.value()) {
+            for (int peer = 0; peer < size_; ++peer) {
+                if (peer != rank_) send(buffer, peer, {0, values.bytes()});
+            }
+            for (int peer = 0; peer < size_; ++peer) {
+                if (peer != rank_) wait_sent(buffer, peer);
+            }
+        } else {
+            receive(buffer, root.value(), {0, values.bytes()});
+            wait_received(buffer, root.value());
+        }
+    }
+
+    std::vector<std::string> gather(std::string_view bytes, Rank root, Milliseconds timeout) override {
+        begin("gather", timeout);
+        std::vector<std::string> all(size_);
+        all[rank_] = bytes;
+        if (rank_ == root.value()) {
+            collect(all);
+            return all;
+        }
+        deliver(bytes, {root.value()});
+        return {};
+    }
+
+    std::vector<std::string> all_gather(std::string_view bytes, Milliseconds timeout) override {
+        begin("all_gather", timeout);
+        std::vector<std::string> all(size_);
+        all[rank_] = bytes;
+        std::vector<int> peers;
+        for (int peer = 0; peer < size_; ++peer) {
+            if (peer != rank_) peers.push_back(peer);
+        }
+        deliver(bytes, peers);
+        collect(all);
+        return all;
+    }
+
+    void barrier(Milliseconds timeout) override {
+        all_gather({}, timeout);
+        operation_ = "barrier";
+    }
+
+  private:
+    void connect(Rendezvous& rendezvous) {
+        gloo::transport::tcp::attr attributes;
+        attributes.iface = options_.interface;
+        if (options_.interface.empty()) {
+            attributes.hostname = options_.address.empty() ? "127.0.0.1" : options_.address;
+        }
+        device_ = gloo::transport::tcp::CreateDevice(attributes);
+        context_ = device_->createContext(rank_, size_);
+        context_->setTimeout(std::max(Milliseconds(1), options_.connect_timeout / kGlooConnectFactor));
+        // One listening address per peer, in rank order; all of the same length but one's own, which is empty.
+        std::string addresses;
+        for (int peer = 0; peer < size_; ++peer) {
+            if (peer == rank_) continue;
+            const std::vector<char> bytes = context_->createPair(peer)->address().bytes();
+            addresses.append(bytes.begin(), bytes.end());
+        }
+        const auto all = rendezvous.exchange(options_.group, addresses, options_.connect_timeout);
+        for (int peer = 0; peer < size_; ++peer) {
+            if (peer == rank_) continue;
+            const std::size_t length = all[peer].size() / (size_ - 1);
+            const int position = rank_ < peer ? rank_ : rank_ - 1;  // among the peers of `peer`
+            const std::string address = all[peer].substr(length * position, length);
+            context_->getPair(peer)->connect({address.begin(), address.end()});
+        }
+    }
+
+    void begin(const char* operation, Milliseconds timeout) {
+        if (!failure_.empty()) throw CommError(failure_);
+        operation_ = operation;
+        timeout_ = timeout;
+        deadline_ = clock_.after(timeout);
+        ++slot_;
+    }
+
+    Milliseconds left() const {
+        return std::max(Milliseconds(1), std::chrono::ceil<Milliseconds>(deadline_ - clock_.now()));
+    }
+
+    UnboundBuffer buffer_over(void* data, std::int64_t bytes) {
+        return context_->createUnboundBuffer(data, static_cast<std::size_t>(bytes));
+    }
+
+    // Runs one call into Gloo whose failure means that `peer` is lost or late. The connections are closed, so
+    // that the other members learn of it at once and not at their deadlines.
+    template <class Call>
+    void talk(int peer, const char* purpose, Call call) {
+        try {
+            ATOLL_CHECK(call(), "{} aborted", operation_);
+        } catch (const gloo::Exception& error) {
+            const bool late = clock_.now() >= deadline_;
+            failure_ = fmt::format(
+                "[island] {} in group {}: rank {} {} {} rank {} ({}); {}", operation_, options_.group, rank_,
+                late ? fmt::format("waited {} ms for", timeout_.count()) : std::string("lost"), purpose, peer,
+                error.what(),
+                late ? "raise the collective's timeout if that rank is only slow"
+                     : "that rank has ended: its own log says why");
+            for (int other = 0; other < size_; ++other) {
+                if (other != rank_) context_->getPair(other)->close();
+            }
+            throw CommError(failure_);
+        }
+    }
+
+    void send(UnboundBuffer& buffer, int peer, RingChunk bytes) {
+        talk(peer, "the connection to", [&] {
+            buffer->send(peer, slot_, bytes.begin, bytes.size());
+            return true;
+        });
+    }
+    void receive(UnboundBuffer& buffer, int peer, RingChunk bytes) {
+        talk(peer, "the connection to", [&] {
+            buffer->recv(peer, slot_, bytes.begin, bytes.size());
+            return true;
+        });
+    }
+    void wait_sent(UnboundBuffer& buffer, int peer) {
+        talk(peer, "the receiver,", [&] { return buffer->waitSend(nullptr, left()); });
+    }
+    void wait_received(UnboundBuffer& buffer, int peer) {
+        talk(peer, "the sender,", [&] { return buffer->waitRecv(nullptr, left()); });
+    }
+
+    // Length, then bytes, to each of `peers`.
+    void deliver(std::string_view bytes, const std::vector<int>& peers) {
+        std::uint64_t length = bytes.size();
+        std::string copy(bytes);
+        UnboundBuffer header = buffer_over(&length, sizeof length);
+        UnboundBuffer body = buffer_over(copy.data(), static_cast<std::int64_t>(copy.size()));
+        for (const int peer : peers) {
+            send(header, peer, {0, sizeof length});
+            if (length > 0) send(body, peer, {0, static_cast<std::int64_t>(length)});
+        }
+        for (const int peer : peers) {
+            wait_sent(header, peer);
+            if (length > 0) wait_sent(body, peer);
+        }
+    }
+
+    void collect(std::vector<std::string>& all) {
+        for (int peer = 0; peer < size_; ++peer) {
+            if (peer == rank_) continue;
+            std::uint64_t length = 0;
+            UnboundBuffer header = buffer_over(&length, sizeof length);
+            receive(header, peer, {0, sizeof length});
+            wait_received(header, peer);
+            all[peer].resize(length);
+            if (length == 0) continue;
+            UnboundBuffer body = buffer_over(all[peer].data(), static_cast<std::int64_t>(length));
+            receive(body, peer, {0, static_cast<std::int64_t>(length)});
+            wait_received(body, peer);
+        }
+    }
+
+    int right() const { return ring_modulo(rank_ + 1, size_); }
+    int left_neighbour() const { return ring_modulo(rank_ - 1, size_); }
+
+    // The transfers of one phase in order. All chunks are cut into the same number of segments, so that both
+    // ends of a connection agree on every transfer.
+    template <class SentChunk>
+    std::vector<RingTransfer> transfers(BufferView values, SentChunk sent_chunk) const {
+        const std::int64_t width = size_bytes(values.dtype);
+        const std::int64_t longest = (values.count + size_ - 1) / size_ * width;
+        const std::int64_t segments = (longest + kSegmentBytes - 1) / kSegmentBytes;
+        const auto segment_of = [&](std::int32_t chunk, std::int64_t segment) {
+            const RingChunk range = ring_chunk(values.count, size_, chunk);
+            return RingChunk{(range.begin + range.size() * segment / segments) * width,
+                             (range.begin + range.size() * (segment + 1) / segments) * width};
+        };
+        std::vector<RingTransfer> all;
+        for (std::int32_t step = 0; step + 1 < size_; ++step) {
+            for (std::int64_t segment = 0; segment < segments; ++segment) {
+                all.push_back({segment_of(sent_chunk(rank_, step, size_), segment),
+                               segment_of(sent_chunk(left_neighbour(), step, size_), segment)});
+            }
+        }
+        return all;
+    }
+
+    void reduce_around_the_ring(BufferView values) {
+        const auto plan = transfers(values, ring_sent_chunk);
+        auto* data = static_cast<std::byte*>(values.data);
+        UnboundBuffer buffer = buffer_over(values.data, values.bytes());
+        staging_.resize(2 * kSegmentBytes + 2 * size_bytes(values.dtype));
+        const std::int64_t half = static_cast<std::int64_t>(staging_.size()) / 2;
+        UnboundBuffer staging[2] = {buffer_over(staging_.data(), half),
+                                    buffer_over(staging_.data() + half, half)};
+        const auto post_receive = [&](std::size_t i) {
+            receive(staging[i % 2], left_neighbour(), {0, plan[i].received.size()});
+        };
+        post_receive(0);
+        for (std::size_t i = 0; i < plan.size(); ++i) {
+            // What is sent now was summed at least one transfer ago; the next receive is under way meanwhile.
+            send(buffer, right(), plan[i].sent);
+            if (i + 1 < plan.size()) post_receive(i + 1);
+            wait_received(staging[i % 2], left_neighbour());
+            const RingChunk bytes = plan[i].received;
+            const std::byte* came = staging_.data() + (i % 2) * half;
+            if (values.dtype == DType::f64) {
+                add_into<double>(data + bytes.begin, came, bytes.size());
+            } else {
+                add_into<float>(data + bytes.begin, came, bytes.size());
+            }
+            wait_sent(buffer, right());
+        }
+    }
+
+    void pass_around_the_ring(BufferView values) {
+        const auto plan = transfers(values, ring_passed_chunk);
+        UnboundBuffer out = buffer_over(values.data, values.bytes());
+        UnboundBuffer in = buffer_over(values.data, values.bytes());
+        ++slot_;
+        for (const RingTransfer& transfer : plan) receive(in, left_neighbour(), transfer.received);
+        const std::size_t per_step = plan.size() / (size_ - 1);
+        for (std::size_t i = 0; i < plan.size(); ++i) {
+            if (i >= per_step) wait_received(in, left_neighbour());  // what came a step ago goes on now
+            send(out, right(), plan[i].sent);
+        }
+        for (std::size_t i = 0; i < per_step; ++i) wait_received(in, left_neighbour());
+        for (std::size_t i = 0; i < plan.size(); ++i) wait_sent(out, right());
+    }
+
+    GlooOptions options_;
+    int rank_;
+    int size_;
+    SystemClock clock_;
+    std::shared_ptr<gloo::transport::Device> device_;    // shared with Gloo's own objects
+    std::shared_ptr<gloo::transport::Context> context_;  // likewise
+    std::vector<std::byte> staging_;
+    std::string failure_;
+    // Of the call in progress.
+    const char* operation_ = "";
+    Milliseconds timeout_{0};
+    Deadline deadline_;
+    std::uint64_t slot_ = 0;  // Gloo's name of a transfer: the same on both ends, new for each call
+};
+
+}  // namespace
+
+std::unique_ptr<IslandCollective> make_gloo_collective(const GlooOptions& options, Rendezvous& rendezvous) {
+    return std::make_unique<GlooCollective>(options, rendezvous);
+}
+
+std::string gloo_library_path() {
+    Dl_info info{};
+    const auto function = reinterpret_cast<const void*>(&gloo::transport::tcp::CreateDevice);
+    ATOLL_CHECK(::dladdr(function, &info) != 0 && info.dli_fname != nullptr);
+    return info.dli_fname;
+}
+
+}  // namespace atl

@@ -1,0 +1,35 @@
+// An island of processes over TCP, on Debian's Gloo: a full mesh of connections, and our own ring on its
+// unbound buffers (its all-reduce names no peer when it fails).
+//
+// Threads: Gloo runs one thread per device, that is per object here. Memory: two staging segments of at most
+// 256 KiB. Cost of construction: one rendezvous and size-1 connections.
+// Errors: CommError naming the missing ranks, the place of the rendezvous and the time waited.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/island/collective.h"
+#include "comm/island/rendezvous.h"
+
+namespace atl {
+
+struct GlooOptions {
+    std::string group = "world";  // stands in error messages
+    Rank rank;
+    std::int32_t size = 1;
+    // The address other ranks reach this one at, or the interface that has it (GLOO_SOCKET_IFNAME). An
+    // interface wins; with neither, loopback.
+    std::string address;
+    std::string interface;
+    Milliseconds connect_timeout{30'000};
+};
+
+// Every rank calls it with the same group and size and a rendezvous to the same place.
+std::unique_ptr<IslandCollective> make_gloo_collective(const GlooOptions& options, Rendezvous& rendezvous);
+
+// Where the process takes its gloo:: functions from: the path of the loaded library. libtorch carries an
+// incompatible Gloo under the same names, so whoever links it checks at the start that this is libgloo.
+std::string gloo_library_path();
+
+}  // namespace atl

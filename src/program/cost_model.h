@@ -1,0 +1,29 @@
+// The cost model: seconds of an op from its flops, its bytes and the machine's rates.
+//
+// compute, copy, host: overhead + max(flops / rate, bytes / memory rate). Links: latency per communication step +
+// bytes / rate; a ring all-reduce over n ranks takes 2 (n - 1) steps, a broadcast n - 1.
+#pragma once
+
+#include "program/program.h"
+
+namespace atl {
+
+struct LinkRate {
+    double bytes_per_second = 1e9;
+    double latency_seconds = 0;
+};
+
+struct MachineRates {
+    double flops_per_second = 1e11;
+    double memory_bytes_per_second = 1e10;
+    double copy_bytes_per_second = 1e10;
+    double op_overhead_seconds = 0;
+    LinkRate link_intra;
+    LinkRate link_inter;
+    LinkRate link_wan;
+};
+
+double predicted_seconds(const Program& program, const Op& op, const MachineRates& rates);
+std::vector<double> predicted_seconds(const Program& program, const MachineRates& rates);  // [op]
+
+}  // namespace atl

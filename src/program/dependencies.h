@@ -1,0 +1,58 @@
+// Dependencies of a program: which op must have finished before which other may start.
+//
+// A program means what running its ops one after another in list order means. So op b waits for op a that stands
+// before it when both touch overlapping bytes of one base value and one of them writes: these are the data edges.
+// Beside them stand the `after` edges and the order on each resource. Together they are happens-before, the
+// partial order that executors keep and that memory reuse rests on.
+//
+// Cost: edges O(accesses x accesses still visible on the same base); happens-before O(edges x resources) to build
+// and O(1) to ask.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "program/program.h"
+
+namespace atl {
+
+inline constexpr std::size_t kResources = 6;
+
+// A run of bytes of a value that is no view.
+struct ByteRange {
+    ValueId base;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;  // one past the last
+
+    bool overlaps(const ByteRange& other) const {
+        return base == other.base && begin < other.end && other.begin < end;
+    }
+};
+
+ByteRange byte_range(const Program& program, ValueId id);
+
+// [op]: the ops it waits for because of data, sorted, without repetition and without what a chain of other data
+// edges on the same bytes already implies.
+std::vector<std::vector<OpId>> data_edges(const Program& program);
+
+class HappensBefore {
+  public:
+    // The program's after edges must point backward in the list (the checker proves it).
+    explicit HappensBefore(const Program& program);
+
+    bool operator()(OpId first, OpId second) const {
+        const auto& place = places_[static_cast<std::size_t>(first.value())];
+        return place.position <= seen_[static_cast<std::size_t>(second.value())][place.resource];
+    }
+
+  private:
+    struct Place {
+        std::size_t resource = 0;
+        std::int32_t position = 0;  // among the ops of its resource
+    };
+    std::vector<Place> places_;  // [op]
+    std::vector<std::array<std::int32_t, kResources>>
+        seen_;  // [op][resource]: last position before it, or -1
+};
+
+}  // namespace atl

@@ -1,0 +1,70 @@
+// The ops of one rank's step before anybody has ordered them: blocks of ops, keyed by what they do for which layer
+// and micro-batch. A model emits them once; each schedule is another ordering of the same blocks.
+//
+// Inside a block ops stand in a legal order. Blocks of one (layer, micro-batch) of backward_input and
+// backward_weight may be merged by op id: ids are the order of emission, and a weight gradient is emitted as soon
+// as its operands exist.
+#pragma once
+
+#include <compare>
+#include <vector>
+
+#include "program/program.h"
+
+namespace atl {
+
+enum class Phase : std::uint8_t {
+    forward,
+    backward_input,
+    backward_weight,
+    reduction,  // gradients over the data-parallel group
+    optimizer,
+};
+
+// `layer` counts from 0; the embedding is layer -1, the head is the one behind the last.
+inline constexpr std::int32_t kEmbeddingLayer = -1;
+
+struct BlockKey {
+    Phase phase = Phase::forward;
+    std::int32_t layer = -1;
+    std::int32_t micro_batch = -1;  // -1: once a step
+    std::int32_t strand = 0;
+    auto operator<=>(const BlockKey&) const = default;
+};
+
+struct Block {
+    BlockKey key;
+    std::vector<OpId> ops;
+};
+
+struct StepOps {
+    Program program;  // all values, and the ops in order of emission
+    std::vector<Block> blocks;
+    std::int32_t layers = 0;
+    std::int32_t micro_batches = 0;
+
+    // The ops of a block; none if there is no such block.
+    std::vector<OpId> ops_of(const BlockKey& key) const;
+};
+
+// Emits ops into the block opened last.
+class StepBuilder {
+  public:
+    StepBuilder(Rank rank, std::int32_t layers, std::int32_t micro_batches);
+
+    void open(const BlockKey& key);
+    ValueId add(Value value) { return values_.add(std::move(value)); }
+    // Fills in strand, layer, micro-batch and, for what runs on the processor, bytes = all it reads and writes.
+    OpId add(Op op);
+    void add_group(const std::string& name, std::vector<Rank> members);
+    const Program& program() const { return values_.program(); }
+    StepOps take();
+
+  private:
+    ProgramBuilder values_;
+    std::vector<Block> blocks_;
+    std::int32_t layers_;
+    std::int32_t micro_batches_;
+};
+
+}  // namespace atl

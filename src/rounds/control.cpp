@@ -1,0 +1,35 @@
+#include "rounds/control.h"
+
+#include "core/check.h"
+
+namespace atl {
+
+std::string_view name(ComplaintKind kind) {
+    switch (kind) {
+        case ComplaintKind::missing:
+            return "missing";
+        case ComplaintKind::undecodable:
+            return "undecodable";
+        case ComplaintKind::non_finite:
+            return "non-finite";
+        case ComplaintKind::norms:
+            return "wrong norms";
+    }
+    ATOLL_CHECK(false, "complaint {}", int(kind));
+}
+
+const SiteView* View::find(SiteId site) const {
+    for (const SiteView& view : sites) {
+        if (view.info.id == site) return &view;
+    }
+    return nullptr;
+}
+
+const AttemptPlan* View::attempt(FragmentId fragment) const {
+    for (const AttemptPlan& plan : attempts) {
+        if (plan.fragment == fragment) return &plan;
+    }
+    return nullptr;
+}
+
+}  // namespace atl

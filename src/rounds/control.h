@@ -1,0 +1,136 @@
+// The two control messages. A site sends its Report at every heartbeat, change and connect; the coordinator
+// answers, and announces every change, with its whole View. Both are level-triggered: any message may be
+// lost, repeated or overtaken, only the newest counts.
+//
+// Plain values; encoding and validation are in messages.h.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rounds/plan.h"
+#include "rounds/types.h"
+
+namespace atl {
+
+// A complete checkpoint a site holds.
+struct CheckpointRef {
+    Step step;
+    Round round;         // the round that is open at that step (its plan is needed to go on)
+    Hash128 state_hash;  // of the state that round began with
+    auto operator<=>(const CheckpointRef&) const = default;
+};
+
+// What never changes while a site lives; sent until the coordinator knows it.
+struct Hello {
+    std::map<std::string, std::string> settings;  // the resolved configuration beyond paths and devices
+    std::int64_t blocks_per_epoch = 0;
+    std::vector<std::int64_t> fragment_elements;  // fp32 elements of each fragment
+    std::vector<CheckpointRef> checkpoints;
+    bool operator==(const Hello&) const = default;
+};
+
+// What a site declares about its Δ of one fragment, with its first chunk.
+struct ContributionFacts {
+    bool finite = true;
+    std::vector<double> tensor_norms;  // L2, in the fragment's tensor order
+    bool operator==(const ContributionFacts&) const = default;
+};
+
+enum class ComplaintKind : std::uint8_t {
+    missing = 0,      // nothing came for too long, though it was due
+    undecodable = 1,  // intact by checksum, yet no valid packet of its codec
+    non_finite = 2,   // declared finite, decoded otherwise
+    norms = 3,        // the decoded norms are not the declared ones
+};
+
+std::string_view name(ComplaintKind kind);
+
+struct Complaint {
+    SiteId accused;
+    ComplaintKind kind = ComplaintKind::missing;
+    auto operator<=>(const Complaint&) const = default;
+};
+
+// Where a site is with one fragment of the open round.
+struct FragmentReport {
+    FragmentId fragment;
+    Attempt attempt;
+    std::optional<ContributionFacts> contribution;  // present once declared
+    std::vector<SiteId> missing_contributions;      // of the attempt; SiteId order
+    std::vector<SiteId> missing_means;              // owners whose means are missing
+    std::vector<Complaint> complaints;
+    std::optional<Hash128> held;  // h, once every mean is held
+    bool operator==(const FragmentReport&) const = default;
+};
+
+struct Report {
+    std::string run_id;
+    SiteInfo site;
+    Term term;                  // newest seen
+    std::int64_t version = 0;   // newest view of that term seen
+    std::int64_t sequence = 0;  // grows with every report of an incarnation: older ones are ignored
+    Phase phase = Phase::starting;
+    Round round;                 // the next round to apply; meaningless while starting
+    Step steps_done;             // inner steps
+    Hash128 state_hash;          // of the committed state it holds; meaningless while starting or loading
+    std::uint64_t progress = 0;  // grows whenever anything moved: a step, a packet, a piece of state
+    bool leaving = false;        // wants to leave at the next quiescent point
+    std::vector<FragmentReport> fragments;
+    std::optional<Hello> hello;
+    bool operator==(const Report&) const = default;
+
+    bool has_state() const { return phase != Phase::starting && phase != Phase::loading; }
+};
+
+// Where sites without state begin.
+struct StartFrom {
+    enum class Kind : std::uint8_t { initial = 0, checkpoint = 1 };
+    Kind kind = Kind::initial;
+    Step step;
+    Round round;
+    Hash128 state_hash;  // checkpoint only
+    std::string reason;
+    bool operator==(const StartFrom&) const = default;
+};
+
+// The run is over for everybody.
+struct Ending {
+    int exit_code = 0;
+    bool checkpoint = false;  // write one first
+    std::string reason;
+    bool operator==(const Ending&) const = default;
+};
+
+struct SiteView {
+    SiteInfo info;
+    Standing standing = Standing::joining;
+    Phase phase = Phase::starting;
+    Round round;           // the next round it will apply
+    bool blocked = false;  // it misses contributions, so its own means can't be due
+    std::string reason;    // of the standing
+    bool operator==(const SiteView&) const = default;
+};
+
+struct View {
+    std::string run_id;
+    Term term;
+    std::int64_t version = 0;     // grows with every change within a term
+    std::vector<SiteView> sites;  // SiteId order; every site ever seen
+    std::optional<StartFrom> start;
+    std::optional<RoundPlan> plan;      // the open round
+    std::vector<AttemptPlan> attempts;  // the newest of each fragment of the open round
+    std::vector<Commit> commits;        // of the last committed round, in fragment order
+    std::optional<Ending> ending;
+    // For its receiver alone:
+    bool hello_known = false;
+    std::string refusal;  // not empty: go away, this is why
+    bool operator==(const View&) const = default;
+
+    const SiteView* find(SiteId site) const;
+    const AttemptPlan* attempt(FragmentId fragment) const;
+};
+
+}  // namespace atl

@@ -1,0 +1,137 @@
+// The three decisions of a round: its plan, its attempts, its commit. All are made by the coordinator,
+// persisted before anybody is told, and obeyed by the sites to the letter.
+//
+// Chunks: a fragment of n fp32 elements is cut into chunks of `chunk_elements` (the last may be shorter). In
+// direct mode every member decodes every contribution; otherwise each chunk has one owner, who sums the
+// contributions in SiteId order and sends the encoded mean to all members.
+//
+// Plain values; hashes are XXH3-128 over the little-endian fields in the order of their declaration.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rounds/types.h"
+
+namespace atl {
+
+struct FragmentPlan {
+    FragmentId id;
+    std::int64_t elements = 0;        // fp32 elements
+    std::int64_t chunk_elements = 0;  // elements of every chunk but the last
+    Step start_step;                  // its exchange starts when this inner step is done
+
+    std::int64_t chunks() const { return (elements + chunk_elements - 1) / chunk_elements; }
+    std::int64_t chunk_begin(std::int64_t chunk) const { return chunk * chunk_elements; }  // element index
+    std::int64_t chunk_size(std::int64_t chunk) const;                                     // elements
+    bool operator==(const FragmentPlan&) const = default;
+};
+
+// What one member does in a round.
+struct SitePlan {
+    SiteId site;
+    Incarnation incarnation;
+    bool contributes = true;  // false: a receiving member (a joiner), which trains nothing
+    std::int64_t inner_steps = 0;
+    double weight = 0;  // of its contribution: the number of its blocks
+    std::vector<BlockRange> blocks;
+    bool operator==(const SitePlan&) const = default;
+};
+
+// The numbers of the method, as strings and doubles that the coordinator does not interpret.
+struct MethodNumbers {
+    std::string method = "diloco";
+    std::string codec = "int8";
+    double outer_lr = 0;
+    double outer_momentum = 0;
+    bool nesterov = true;
+    double alpha = 0;                // share of the local weights kept when a mean is applied
+    std::int64_t overlap_steps = 0;  // τ: a mean is applied this many inner steps after its start
+    bool operator==(const MethodNumbers&) const = default;
+};
+
+struct RoundPlan {
+    std::string run_id;
+    Term term;  // of the coordinator that made it
+    Round round;
+    Step first_step;              // inner steps done before the round
+    std::vector<SitePlan> sites;  // members in SiteId order
+    std::vector<FragmentPlan> fragments;
+    MethodNumbers numbers;
+    std::vector<Step> checkpoint_steps;  // write a checkpoint when this step is done (inside the round) or,
+                                         // for last_step(), when the round is applied
+    bool evaluate = false;               // right after the apply
+    std::optional<Step> stop_step;       // stop there: inside the round, or after the apply for last_step()
+    std::string reason;
+
+    std::int64_t inner_steps() const;  // the largest of the members
+    Step last_step() const { return Step(first_step.value() + inner_steps()); }
+    const SitePlan* find(SiteId site) const;  // null: not a member
+    const FragmentPlan& fragment(FragmentId id) const;
+    Hash128 hash() const;
+    bool operator==(const RoundPlan&) const = default;
+};
+
+struct Contributor {
+    SiteId site;
+    double weight = 0;
+    bool operator==(const Contributor&) const = default;
+};
+
+// Chunks [first_chunk, first_chunk + chunks) are reduced by `site`.
+struct OwnerShare {
+    SiteId site;
+    std::int64_t first_chunk = 0;
+    std::int64_t chunks = 0;
+    bool operator==(const OwnerShare&) const = default;
+};
+
+// One try of (round, fragment). Attempt numbers only grow within a round.
+struct AttemptPlan {
+    Round round;
+    FragmentId fragment;
+    Attempt attempt;
+    Attempt resend_since;  // contributions sent under an older attempt than this are void and sent anew
+    bool direct = false;   // every member decodes every contribution; no owners
+    std::vector<Contributor> contributors;  // SiteId order; whose Δ is summed
+    std::vector<OwnerShare> owners;         // a partition of the chunks; contributors only; empty if direct
+    std::vector<SiteId> members;            // SiteId order; who must end with the mean
+    std::string reason;
+
+    bool contributes(SiteId site) const;
+    bool is_member(SiteId site) const;
+    SiteId owner_of(std::int64_t chunk) const;  // not in direct mode
+    bool operator==(const AttemptPlan&) const = default;
+};
+
+struct Commit {
+    Round round;
+    FragmentId fragment;
+    Attempt attempt;
+    bool direct = false;
+    std::vector<Contributor> contributors;
+    std::vector<OwnerShare> owners;
+    std::vector<SiteId> members;
+    Hash128 state_before;  // the hash of the state the round began with
+    Hash128 hash;          // h: also the hash of the state after it
+    Step last_step;        // inner steps done when it is applied
+    bool contributes(SiteId site) const;
+    bool operator==(const Commit&) const = default;
+};
+
+// The attempt a commit was made of: who contributed, who owned, who keeps the packets.
+AttemptPlan attempt_of(const Commit& commit);
+
+// Splits `chunks` among the contributors in proportion to `shares` (same order; all > 0 together): contiguous,
+// complete, deterministic.
+std::vector<OwnerShare> share_chunks(std::int64_t chunks, const std::vector<SiteId>& sites,
+                                     const std::vector<double>& shares);
+
+// h of ROUNDS: XXH3-128 over (state before, contributors and weights, packet digests in (fragment, chunk,
+// SiteId) order). In direct mode the digests are those of the contributions, else those of the means. Never
+// a pass over floats.
+Hash128 commit_hash(const Hash128& state_before, const AttemptPlan& attempt,
+                    const std::vector<PacketDigest>& digests);
+
+}  // namespace atl
