@@ -1,0 +1,73 @@
+// The arithmetic of emulated links: a packet is never early, a link never faster than its rate, losses are as
+// many as asked for, and a full queue drops.
+#include <gtest/gtest.h>
+
+#include "netlab/hosts.h"
+#include "netlab/link_emulator.h"
+
+namespace atl::netlab {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+TimePoint at(std::chrono::nanoseconds since_start) {
+    return TimePoint(since_start);
+}
+
+TEST(LinkEmulator, a_packet_arrives_after_its_transmission_and_the_delay_of_its_pair) {
+    LinkEmulator links({.hosts = 3, .delay_ms = 20, .rate_mbit_per_s = 8, .pair_delay_ms = {{{0, 2}, 50}}});
+    // 1000 bytes at 8 Mbit/s take 1 ms to leave.
+    EXPECT_EQ(links.send(0, 1, 1000, at(milliseconds(100))), at(milliseconds(121)));
+    EXPECT_EQ(links.send(2, 0, 1000, at(milliseconds(100))), at(milliseconds(151)));
+}
+
+TEST(LinkEmulator, packets_of_one_sender_and_to_one_receiver_follow_each_other_at_the_rate) {
+    LinkEmulator links({.hosts = 3, .delay_ms = 10, .rate_mbit_per_s = 8});
+    EXPECT_EQ(links.send(0, 2, 1000, at({})), at(milliseconds(11)));
+    EXPECT_EQ(links.send(0, 1, 1000, at({})), at(milliseconds(12))) << "host 0 sends one packet at a time";
+    EXPECT_EQ(links.send(1, 2, 1000, at({})), at(milliseconds(12))) << "host 2 receives one packet at a time";
+}
+
+TEST(LinkEmulator, a_queue_that_is_full_drops_and_takes_packets_again_when_it_has_drained) {
+    LinkEmulator links({.hosts = 2, .delay_ms = 0, .rate_mbit_per_s = 8, .queue_kib = 10});
+    int arrived = 0;
+    for (int packet = 0; packet < 100; ++packet) arrived += links.send(0, 1, 1024, at({})).has_value();
+    EXPECT_EQ(arrived, 10);
+    EXPECT_EQ(links.traffic()[0].dropped_packets, 90);
+    EXPECT_EQ(links.traffic()[0].sent_bytes, 100 * 1024);
+    EXPECT_TRUE(links.send(0, 1, 1024, at(milliseconds(20))).has_value());
+}
+
+TEST(LinkEmulator, loses_the_share_asked_for_and_the_same_packets_for_the_same_seed) {
+    const auto losses = [](std::uint64_t seed) {
+        LinkEmulator links({.hosts = 2, .rate_mbit_per_s = 1000, .loss_percent = 5, .seed = seed});
+        std::vector<bool> lost;
+        for (int packet = 0; packet < 20'000; ++packet) {
+            lost.push_back(!links.send(0, 1, 100, at(microseconds(packet * 10))));
+        }
+        EXPECT_EQ(links.traffic()[0].dropped_packets, 0);
+        EXPECT_NEAR(static_cast<double>(links.traffic()[0].lost_packets), 1000, 150) << "seed " << seed;
+        return lost;
+    };
+    EXPECT_EQ(losses(1), losses(1));
+    EXPECT_NE(losses(1), losses(2));
+}
+
+TEST(Destination, is_the_host_of_the_address_and_nothing_for_packets_that_have_no_way) {
+    const auto packet_to = [](std::array<int, 4> address, int version = 4) {
+        std::vector<std::byte> packet(20);
+        packet[0] = static_cast<std::byte>(version << 4 | 5);
+        for (int octet = 0; octet < 4; ++octet) packet[16 + octet] = static_cast<std::byte>(address[octet]);
+        return packet;
+    };
+    EXPECT_EQ(destination_host(packet_to({10, 77, 1, 1}), 2), 1);
+    EXPECT_EQ(destination_host(packet_to({10, 77, 2, 1}), 2), -1) << "no such host";
+    EXPECT_EQ(destination_host(packet_to({10, 77, 1, 9}), 2), -1) << "no such address on the host";
+    EXPECT_EQ(destination_host(packet_to({224, 0, 0, 1}), 2), -1);
+    EXPECT_EQ(destination_host(packet_to({10, 77, 1, 1}, 6), 2), -1);
+    EXPECT_EQ(destination_host(std::vector<std::byte>(19), 2), -1) << "shorter than a header";
+}
+
+}  // namespace
+}  // namespace atl::netlab
