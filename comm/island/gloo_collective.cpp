@@ -7,7 +7,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
-#include <cstring>
+#include <csignal>
 #include <vector>
 
 #include "comm/island/ring.h"
@@ -67,12 +67,8 @@ class GlooCollective final : public IslandCollective {
         if (size_ == 1 || values.count == 0) return;
         UnboundBuffer buffer = buffer_over(values.data, values.bytes());
         if (rank_ == root.value()) {
-            for (int peer = 0; peer < size_; ++peer) {
-                if (peer != rank_) send(buffer, peer, {0, values.bytes()});
-            }
-            for (int peer = 0; peer < size_; ++peer) {
-                if (peer != rank_) wait_sent(buffer, peer);
-            }
+            for (const int peer : all_peers()) send(buffer, peer, {0, values.bytes()});
+            for (const int peer : all_peers()) wait_sent(buffer, peer);
         } else {
             receive(buffer, root.value(), {0, values.bytes()});
             wait_received(buffer, root.value());
@@ -84,29 +80,21 @@ class GlooCollective final : public IslandCollective {
         std::vector<std::string> all(size_);
         all[rank_] = bytes;
         if (rank_ == root.value()) {
-            collect(all);
+            trade_strings({}, {}, all_peers(), all);
             return all;
         }
-        deliver(bytes, {root.value()});
+        trade_strings(bytes, {root.value()}, {}, all);
         return {};
     }
 
     std::vector<std::string> all_gather(std::string_view bytes, Milliseconds timeout) override {
         begin("all_gather", timeout);
-        std::vector<std::string> all(size_);
-        all[rank_] = bytes;
-        std::vector<int> peers;
-        for (int peer = 0; peer < size_; ++peer) {
-            if (peer != rank_) peers.push_back(peer);
-        }
-        deliver(bytes, peers);
-        collect(all);
-        return all;
+        return all_gather_begun(bytes);
     }
 
     void barrier(Milliseconds timeout) override {
-        all_gather({}, timeout);
-        operation_ = "barrier";
+        begin("barrier", timeout);
+        all_gather_begun({});
     }
 
   private:
@@ -144,7 +132,7 @@ class GlooCollective final : public IslandCollective {
         ++slot_;
     }
 
-    Milliseconds left() const {
+    Milliseconds time_left() const {
         return std::max(Milliseconds(1), std::chrono::ceil<Milliseconds>(deadline_ - clock_.now()));
     }
 
@@ -186,45 +174,58 @@ class GlooCollective final : public IslandCollective {
         });
     }
     void wait_sent(UnboundBuffer& buffer, int peer) {
-        talk(peer, "the receiver,", [&] { return buffer->waitSend(nullptr, left()); });
+        talk(peer, "the receiver,", [&] { return buffer->waitSend(nullptr, time_left()); });
     }
     void wait_received(UnboundBuffer& buffer, int peer) {
-        talk(peer, "the sender,", [&] { return buffer->waitRecv(nullptr, left()); });
+        talk(peer, "the sender,", [&] { return buffer->waitRecv(nullptr, time_left()); });
     }
 
-    // Length, then bytes, to each of `peers`.
-    void deliver(std::string_view bytes, const std::vector<int>& peers) {
-        std::uint64_t length = bytes.size();
-        std::string copy(bytes);
-        UnboundBuffer header = buffer_over(&length, sizeof length);
-        UnboundBuffer body = buffer_over(copy.data(), static_cast<std::int64_t>(copy.size()));
-        for (const int peer : peers) {
-            send(header, peer, {0, sizeof length});
-            if (length > 0) send(body, peer, {0, static_cast<std::int64_t>(length)});
-        }
-        for (const int peer : peers) {
-            wait_sent(header, peer);
-            if (length > 0) wait_sent(body, peer);
-        }
+    std::vector<std::string> all_gather_begun(std::string_view bytes) {
+        std::vector<std::string> all(size_);
+        all[rank_] = bytes;
+        trade_strings(bytes, all_peers(), all_peers(), all);
+        return all;
     }
 
-    void collect(std::vector<std::string>& all) {
+    std::vector<int> all_peers() const {
+        std::vector<int> peers;
         for (int peer = 0; peer < size_; ++peer) {
-            if (peer == rank_) continue;
-            std::uint64_t length = 0;
-            UnboundBuffer header = buffer_over(&length, sizeof length);
-            receive(header, peer, {0, sizeof length});
+            if (peer != rank_) peers.push_back(peer);
+        }
+        return peers;
+    }
+
+    // Sends length, then bytes, to each of `to` and receives the same from each of `from` into all[peer]. Gloo's
+    // sends end only when the other side receives, so they are waited for last.
+    void trade_strings(std::string_view bytes, const std::vector<int>& to, const std::vector<int>& from,
+                       std::vector<std::string>& all) {
+        std::string body(bytes);
+        std::uint64_t length = body.size();
+        UnboundBuffer header_out = buffer_over(&length, sizeof length);
+        UnboundBuffer body_out = buffer_over(body.data(), static_cast<std::int64_t>(length));
+        for (const int peer : to) {
+            send(header_out, peer, {0, sizeof length});
+            if (length > 0) send(body_out, peer, {0, static_cast<std::int64_t>(length)});
+        }
+        for (const int peer : from) {
+            std::uint64_t coming = 0;
+            UnboundBuffer header = buffer_over(&coming, sizeof coming);
+            receive(header, peer, {0, sizeof coming});
             wait_received(header, peer);
-            all[peer].resize(length);
-            if (length == 0) continue;
-            UnboundBuffer body = buffer_over(all[peer].data(), static_cast<std::int64_t>(length));
-            receive(body, peer, {0, static_cast<std::int64_t>(length)});
-            wait_received(body, peer);
+            all[peer].resize(coming);
+            if (coming == 0) continue;
+            UnboundBuffer body_in = buffer_over(all[peer].data(), static_cast<std::int64_t>(coming));
+            receive(body_in, peer, {0, static_cast<std::int64_t>(coming)});
+            wait_received(body_in, peer);
+        }
+        for (const int peer : to) {
+            wait_sent(header_out, peer);
+            if (length > 0) wait_sent(body_out, peer);
         }
     }
 
     int right() const { return ring_modulo(rank_ + 1, size_); }
-    int left_neighbour() const { return ring_modulo(rank_ - 1, size_); }
+    int left() const { return ring_modulo(rank_ - 1, size_); }
 
     // The transfers of one phase in order. All chunks are cut into the same number of segments, so that both
     // ends of a connection agree on every transfer.
@@ -242,53 +243,68 @@ class GlooCollective final : public IslandCollective {
         for (std::int32_t step = 0; step + 1 < size_; ++step) {
             for (std::int64_t segment = 0; segment < segments; ++segment) {
                 all.push_back({segment_of(sent_chunk(rank_, step, size_), segment),
-                               segment_of(sent_chunk(left_neighbour(), step, size_), segment)});
+                               segment_of(sent_chunk(left(), step, size_), segment)});
             }
         }
         return all;
+    }
+
+    // Chunks of fewer elements than ranks may be empty; Gloo can't move nothing, and both ends know it.
+    void send_right(UnboundBuffer& buffer, RingChunk bytes) {
+        if (bytes.size() > 0) send(buffer, right(), bytes);
+    }
+    void wait_sent_right(UnboundBuffer& buffer, RingChunk bytes) {
+        if (bytes.size() > 0) wait_sent(buffer, right());
+    }
+    void receive_left(UnboundBuffer& buffer, RingChunk bytes) {
+        if (bytes.size() > 0) receive(buffer, left(), bytes);
+    }
+    void wait_received_left(UnboundBuffer& buffer, RingChunk bytes) {
+        if (bytes.size() > 0) wait_received(buffer, left());
     }
 
     void reduce_around_the_ring(BufferView values) {
         const auto plan = transfers(values, ring_sent_chunk);
         auto* data = static_cast<std::byte*>(values.data);
         UnboundBuffer buffer = buffer_over(values.data, values.bytes());
-        staging_.resize(2 * kSegmentBytes + 2 * size_bytes(values.dtype));
-        const std::int64_t half = static_cast<std::int64_t>(staging_.size()) / 2;
+        const std::int64_t half = kSegmentBytes + size_bytes(values.dtype);
+        staging_.resize(static_cast<std::size_t>(2 * half));
         UnboundBuffer staging[2] = {buffer_over(staging_.data(), half),
                                     buffer_over(staging_.data() + half, half)};
-        const auto post_receive = [&](std::size_t i) {
-            receive(staging[i % 2], left_neighbour(), {0, plan[i].received.size()});
-        };
-        post_receive(0);
+        const auto in_staging = [&](std::size_t i) { return RingChunk{0, plan[i].received.size()}; };
+        receive_left(staging[0], in_staging(0));
         for (std::size_t i = 0; i < plan.size(); ++i) {
             // What is sent now was summed at least one transfer ago; the next receive is under way meanwhile.
-            send(buffer, right(), plan[i].sent);
-            if (i + 1 < plan.size()) post_receive(i + 1);
-            wait_received(staging[i % 2], left_neighbour());
+            send_right(buffer, plan[i].sent);
+            if (i + 1 < plan.size()) receive_left(staging[(i + 1) % 2], in_staging(i + 1));
+            wait_received_left(staging[i % 2], in_staging(i));
             const RingChunk bytes = plan[i].received;
-            const std::byte* came = staging_.data() + (i % 2) * half;
+            const std::byte* came = staging_.data() + static_cast<std::int64_t>(i % 2) * half;
             if (values.dtype == DType::f64) {
                 add_into<double>(data + bytes.begin, came, bytes.size());
             } else {
                 add_into<float>(data + bytes.begin, came, bytes.size());
             }
-            wait_sent(buffer, right());
+            wait_sent_right(buffer, plan[i].sent);
         }
     }
 
     void pass_around_the_ring(BufferView values) {
         const auto plan = transfers(values, ring_passed_chunk);
+        const std::size_t per_step = plan.size() / static_cast<std::size_t>(size_ - 1);
         UnboundBuffer out = buffer_over(values.data, values.bytes());
         UnboundBuffer in = buffer_over(values.data, values.bytes());
         ++slot_;
-        for (const RingTransfer& transfer : plan) receive(in, left_neighbour(), transfer.received);
-        const std::size_t per_step = plan.size() / (size_ - 1);
+        for (const RingTransfer& transfer : plan) receive_left(in, transfer.received);
         for (std::size_t i = 0; i < plan.size(); ++i) {
-            if (i >= per_step) wait_received(in, left_neighbour());  // what came a step ago goes on now
-            send(out, right(), plan[i].sent);
+            // What came a step ago goes on now.
+            if (i >= per_step) wait_received_left(in, plan[i - per_step].received);
+            send_right(out, plan[i].sent);
         }
-        for (std::size_t i = 0; i < per_step; ++i) wait_received(in, left_neighbour());
-        for (std::size_t i = 0; i < plan.size(); ++i) wait_sent(out, right());
+        for (std::size_t i = plan.size() - per_step; i < plan.size(); ++i) {
+            wait_received_left(in, plan[i].received);
+        }
+        for (const RingTransfer& transfer : plan) wait_sent_right(out, transfer.sent);
     }
 
     GlooOptions options_;
@@ -309,6 +325,8 @@ class GlooCollective final : public IslandCollective {
 }  // namespace
 
 std::unique_ptr<IslandCollective> make_gloo_collective(const GlooOptions& options, Rendezvous& rendezvous) {
+    // Gloo writes to sockets without MSG_NOSIGNAL: a lost peer must be an error here, not the end of the process.
+    std::signal(SIGPIPE, SIG_IGN);
     return std::make_unique<GlooCollective>(options, rendezvous);
 }
 

@@ -25,7 +25,7 @@ struct GlooOptions {
     Milliseconds connect_timeout{30'000};
 };
 
-// Every rank calls it with the same group and size and a rendezvous to the same place.
+// Makes the process ignore SIGPIPE. Every rank calls it with the same group and size and a rendezvous to the same place.
 std::unique_ptr<IslandCollective> make_gloo_collective(const GlooOptions& options, Rendezvous& rendezvous);
 
 // Where the process takes its gloo:: functions from: the path of the loaded library. libtorch carries an

@@ -33,6 +33,9 @@ std::unique_ptr<Rendezvous> make_file_rendezvous(std::filesystem::path directory
 std::unique_ptr<Rendezvous> make_tcp_rendezvous(std::string host, std::uint16_t port, Rank rank,
                                                 std::int32_t size);
 
+// A port of `host`, an address of this machine, that nobody listened on a moment ago.
+std::uint16_t free_tcp_port(const std::string& host);
+
 // The address of this machine's end of the route to `host`: what other ranks of one network reach it at.
 std::string local_address_towards(const std::string& host, std::uint16_t port);
 

@@ -224,6 +224,19 @@ std::unique_ptr<Rendezvous> make_tcp_rendezvous(std::string host, std::uint16_t 
     return std::make_unique<TcpRendezvous>(std::move(host), port, rank, size);
 }
 
+std::uint16_t free_tcp_port(const std::string& host) {
+    const Socket socket = listen_on(host, 0);
+    sockaddr_storage local{};
+    socklen_t length = sizeof local;
+    char service[NI_MAXSERV];
+    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &length) != 0 ||
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&local), length, nullptr, 0, service, sizeof service,
+                      NI_NUMERICSERV) != 0) {
+        throw CommError(fmt::format("[island] no free port on {}: {}", host, system_reason()));
+    }
+    return static_cast<std::uint16_t>(std::stoi(service));
+}
+
 std::string local_address_towards(const std::string& host, std::uint16_t port) {
     const AddressList addresses(host, port, SOCK_DGRAM);
     const Socket socket(::socket(addresses.first->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));

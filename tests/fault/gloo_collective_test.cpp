@@ -1,0 +1,107 @@
+// The Gloo collective between processes: same bits as the in-process one, and errors that name the lost rank.
+#include "comm/island/gloo_collective.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "core/child_process.h"
+#include "support/temporary_directory.h"
+
+namespace atl {
+namespace {
+
+constexpr Milliseconds kLimit{60'000};
+
+class Members {
+  public:
+    ChildProcess& start(std::int32_t rank, std::int32_t size, Milliseconds timeout,
+                        const std::string& scenario) {
+        processes_.push_back(std::make_unique<ChildProcess>(
+            ChildOptions{.command = {(program_directory() / "island_member").string(), meeting().string(),
+                                     std::to_string(rank), std::to_string(size),
+                                     std::to_string(timeout.count()), scenario},
+                         .output = output_file(rank)}));
+        return *processes_.back();
+    }
+    std::filesystem::path meeting() const { return directory_.path() / "meeting"; }
+    std::string output(std::int32_t rank) const {
+        std::ifstream file(output_file(rank));
+        std::ostringstream text;
+        text << file.rdbuf();
+        return text.str();
+    }
+    void expect_all_end_well() {
+        for (auto& process : processes_) {
+            const auto status = process->wait_for(kLimit);
+            ASSERT_TRUE(status && status->ok()) << (status ? to_string(*status) : "still running");
+        }
+    }
+    // Waits for a file that a member writes when it has come to a certain point.
+    void await(const std::string& name) const {
+        const auto path = meeting() / name;
+        for (int attempt = 0; attempt < 6'000 && !std::filesystem::exists(path); ++attempt) {
+            std::this_thread::sleep_for(Milliseconds(10));
+        }
+        ASSERT_TRUE(std::filesystem::exists(path)) << name << ": " << output(0) << output(1);
+    }
+
+  private:
+    std::filesystem::path output_file(std::int32_t rank) const {
+        return directory_.path() / ("rank_" + std::to_string(rank) + ".txt");
+    }
+    test::TemporaryDirectory directory_;
+    std::vector<std::unique_ptr<ChildProcess>> processes_;
+};
+
+TEST(GlooCollective, every_member_gets_the_same_bits_in_every_run) {
+    for (const std::int32_t size : {2, 3}) {
+        std::string first_run;
+        for (int run = 0; run < 2; ++run) {
+            Members members;
+            for (std::int32_t rank = 0; rank < size; ++rank) members.start(rank, size, kLimit, "once");
+            members.expect_all_end_well();
+            ASSERT_EQ(members.output(0).size(), 65u) << members.output(0);
+            for (std::int32_t rank = 1; rank < size; ++rank)
+                EXPECT_EQ(members.output(rank), members.output(0));
+            if (run == 0) first_run = members.output(0);
+            EXPECT_EQ(members.output(0), first_run);
+        }
+    }
+}
+
+TEST(GlooCollective, a_rank_killed_while_all_sum_is_named_by_the_other_long_before_the_timeout) {
+    Members members;
+    ChildProcess& survivor = members.start(0, 2, kLimit, "forever");
+    ChildProcess& victim = members.start(1, 2, kLimit, "forever");
+    members.await("summing");
+    victim.send_signal(SIGKILL);
+    const auto status = survivor.wait_for(kLimit / 2);
+    ASSERT_TRUE(status && status->ok())
+        << (status ? to_string(*status) : "still running") << members.output(0);
+    const std::string said = members.output(0);
+    EXPECT_NE(said.find("all_reduce in group dp: rank 0 lost"), std::string::npos) << said;
+    EXPECT_NE(said.find("rank 1"), std::string::npos) << said;
+    EXPECT_LT(std::stod(said), seconds(kLimit) / 2) << said;
+}
+
+TEST(GlooCollective, a_silent_rank_is_named_at_the_timeout) {
+    Members members;
+    members.start(1, 2, kLimit, "silent");
+    ChildProcess& survivor = members.start(0, 2, Milliseconds(300), "forever");
+    const auto status = survivor.wait_for(kLimit);
+    ASSERT_TRUE(status && status->ok())
+        << (status ? to_string(*status) : "still running") << members.output(0);
+    const std::string said = members.output(0);
+    EXPECT_NE(said.find("waited 300 ms for the sender, rank 1"), std::string::npos) << said;
+}
+
+TEST(GlooCollective, its_functions_come_from_libgloo) {
+    EXPECT_NE(gloo_library_path().find("libgloo"), std::string::npos) << gloo_library_path();
+}
+
+}  // namespace
+}  // namespace atl
