@@ -82,8 +82,8 @@ struct TensorInfo {
 // One complete site of one checkpoint.
 class CheckpointReader {
   public:
-    // `path`: a site's directory, or a step's directory (its first complete site), or a directory of steps
-    // (newest complete). An incomplete or missing checkpoint is a UserError that says what is missing.
+    // `path`: a site's directory, or a step's (its first complete site), or a directory of steps (the newest with
+    // a complete site), or a run's directory. An incomplete or missing checkpoint is a UserError that says what is missing.
     CheckpointReader(const FileSystem& files, const std::filesystem::path& path);
     ~CheckpointReader();
     CheckpointReader(const CheckpointReader&) = delete;

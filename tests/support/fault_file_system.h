@@ -1,5 +1,6 @@
 // The machine's file system, with a disk that can fill up: after `budget_bytes` more bytes every append fails
-// half way through with "no space left", as a full disk or a killed writer leaves it.
+// half way through with "no space left", as a full disk or a killed writer leaves it; after a budget of
+// operations every further one fails, as if the machine had died there.
 #pragma once
 
 #include <memory>
@@ -11,9 +12,10 @@ namespace atl::test {
 
 class FaultFileSystem final : public FileSystem {
   public:
-    // From now on this many bytes can be appended, and this many files renamed or synced; nothing = no limit.
+    // From now on this many bytes can be appended, and this many files created, synced, renamed or removed; nothing
+    // = no limit.
     void limit_bytes(std::optional<std::int64_t> budget_bytes) { *bytes_left_ = budget_bytes; }
-    void limit_operations(std::optional<std::int64_t> budget) { operations_left_ = budget; }
+    void limit_operations(std::optional<std::int64_t> budget) { *operations_left_ = budget; }
 
     std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override;
     std::unique_ptr<WritableFile> append_to(const std::filesystem::path& path) override;
@@ -35,7 +37,8 @@ class FaultFileSystem final : public FileSystem {
     std::unique_ptr<FileSystem> real_ = make_system_file_system();
     std::shared_ptr<std::optional<std::int64_t>> bytes_left_ =
         std::make_shared<std::optional<std::int64_t>>();  // open files hold it too
-    std::optional<std::int64_t> operations_left_;
+    std::shared_ptr<std::optional<std::int64_t>> operations_left_ =
+        std::make_shared<std::optional<std::int64_t>>();
 };
 
 }  // namespace atl::test
