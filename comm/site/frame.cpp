@@ -66,9 +66,7 @@ std::string find_problem(std::span<const std::byte> head, const WireHeader& head
         return "checksum does not match the bytes";
     }
     if (header.run != run) return "frame of another run";
-    if (!is_known(header.kind) || header.leg > static_cast<std::uint8_t>(Leg::mean)) {
-        return fmt::format("unknown kind {} or leg {}", header.kind, header.leg);
-    }
+    if (!is_known(header.kind)) return fmt::format("unknown kind {}", header.kind);
     return {};
 }
 
@@ -119,7 +117,7 @@ std::vector<std::byte> write_head(const Frame& frame, std::uint64_t run) {
     ATOLL_CHECK_LE(static_cast<std::int64_t>(frame.prefix.size()), kMaximumPrefixBytes);
     WireHeader header;
     header.kind = static_cast<std::uint8_t>(frame.kind);
-    header.leg = static_cast<std::uint8_t>(frame.leg);
+    header.leg = frame.leg;
     header.run = run;
     header.from = frame.from.value();
     header.to = frame.to.value();
@@ -154,7 +152,7 @@ ReadFrame read_frame(std::span<const std::byte> head, Payload body, std::uint64_
 
     Frame frame;
     frame.kind = static_cast<FrameKind>(header.kind);
-    frame.leg = static_cast<Leg>(header.leg);
+    frame.leg = header.leg;
     frame.from = SiteId(header.from);
     frame.to = SiteId(header.to);
     frame.from_incarnation = Incarnation(header.from_incarnation);

@@ -35,9 +35,6 @@ enum class FrameKind : std::uint8_t {
     state_index = 22,  // what a donor holds, with hashes
 };
 
-// What a packet is in its attempt; on the wire, never renumber.
-enum class Leg : std::uint8_t { none = 0, contribution = 1, mean = 2 };
-
 std::string_view name(FrameKind kind);
 
 // Immutable bytes with an owner, and their XXH3-64 if somebody has computed it already.
@@ -64,8 +61,8 @@ class Payload {
 
 struct Frame {
     FrameKind kind = FrameKind::control;
-    Leg leg = Leg::none;
-    SiteId from;  // set by the transport
+    std::uint8_t leg = 0;  // what it is in its attempt; the exchange's own number
+    SiteId from;           // set by the transport
     SiteId to;
     Incarnation from_incarnation;  // set by the transport
     Incarnation to_incarnation;    // set by the transport

@@ -1,0 +1,147 @@
+#include "comm/site/sim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/site/endpoint.h"
+#include "core/check.h"
+
+namespace atl {
+
+struct SimulatedNetwork::Delivery {
+    TimePoint at;
+    std::uint64_t order;  // of launching, so that ties are settled alike in every run
+    SiteId from;
+    OutgoingFrame frame;
+};
+
+bool SimulatedNetwork::Later::operator()(const std::shared_ptr<Delivery>& a,
+                                         const std::shared_ptr<Delivery>& b) const {
+    return std::pair(a->at, a->order) > std::pair(b->at, b->order);
+}
+
+class SimulatedNetwork::Transport final : public SiteTransport {
+  public:
+    Transport(SimulatedNetwork& network, TransportOptions options)
+        : network_(network), endpoint_(std::move(options), [this] { network_.collect(self()); }) {
+        ATOLL_CHECK(network_.endpoints_.emplace(self(), &endpoint_).second, "site {} is here already",
+                    self());
+    }
+    ~Transport() override { network_.leave(self()); }
+
+    SiteId self() const override { return endpoint_.options().self; }
+    Incarnation incarnation() const override { return endpoint_.options().incarnation; }
+    std::string address() const override { return fmt::format("sim:{}", self()); }
+    void set_peers(const std::vector<Peer>& peers) override {
+        endpoint_.set_peers(peers);
+        endpoint_.tick(network_.clock_.now());
+    }
+    SendResult send(Frame frame) override { return endpoint_.send(std::move(frame)); }
+    std::optional<TransportEvent> poll(Deadline) override { return endpoint_.take(); }
+    std::vector<PeerCounters> counters() const override { return endpoint_.counters(); }
+
+  private:
+    SimulatedNetwork& network_;
+    Endpoint endpoint_;
+};
+
+SimulatedNetwork::SimulatedNetwork(std::uint64_t seed, SimulatedLink link)
+    : random_(seed, "simulated network"), default_link_(link) {}
+SimulatedNetwork::~SimulatedNetwork() = default;
+
+void SimulatedNetwork::set_link(SiteId one, SiteId other, SimulatedLink link) {
+    links_[std::minmax(one, other)] = link;
+}
+
+std::unique_ptr<SiteTransport> SimulatedNetwork::join(TransportOptions options) {
+    return std::make_unique<Transport>(*this, std::move(options));
+}
+
+void SimulatedNetwork::leave(SiteId site) {
+    endpoints_.erase(site);
+    for (const auto& [other, endpoint] : endpoints_) {
+        if (!cuts_.contains(std::minmax(site, other))) tell(other, site, "the peer is gone");
+    }
+}
+
+void SimulatedNetwork::cut(SiteId one, SiteId other, bool is_silent) {
+    cuts_.insert(std::minmax(one, other));
+    if (is_silent) return;
+    tell(one, other, "the link is cut");
+    tell(other, one, "the link is cut");
+}
+
+void SimulatedNetwork::heal(SiteId one, SiteId other) {
+    cuts_.erase(std::minmax(one, other));
+}
+
+void SimulatedNetwork::tell(SiteId site, SiteId about, const std::string& why) {
+    const auto found = endpoints_.find(site);
+    if (found != endpoints_.end()) found->second->disconnected(about, why);
+}
+
+const SimulatedLink& SimulatedNetwork::link(SiteId one, SiteId other) const {
+    const auto found = links_.find(std::minmax(one, other));
+    return found == links_.end() ? default_link_ : found->second;
+}
+
+void SimulatedNetwork::collect(SiteId from) {
+    const auto found = endpoints_.find(from);
+    if (found == endpoints_.end()) return;
+    for (OutgoingFrame& frame : found->second->drain_outbox()) launch(from, std::move(frame));
+}
+
+void SimulatedNetwork::launch(SiteId from, OutgoingFrame frame) {
+    const SimulatedLink& wire = link(from, frame.to);
+    const bool is_credit = frame.kind == FrameKind::credit;
+    Direction& direction = directions_[{from, frame.to}];
+    TimePoint sent = std::max(clock_.now(), direction.free_at);
+    if (wire.bytes_per_second > 0) {
+        sent += std::chrono::nanoseconds(
+            static_cast<std::int64_t>(1e9 * static_cast<double>(frame.wire_bytes()) / wire.bytes_per_second));
+    }
+    direction.free_at = sent;
+
+    const bool is_lost = cuts_.contains(std::minmax(from, frame.to)) || (!is_credit && chance() < wire.loss);
+    if (is_lost) {
+        if (frame.kind >= FrameKind::control) endpoints_.at(from)->refund(frame.to, frame.wire_bytes());
+        return;
+    }
+    const int copies = !is_credit && chance() < wire.duplication ? 2 : 1;
+    for (int copy = 0; copy < copies; ++copy) {
+        const auto spread = static_cast<double>((wire.most_delay - wire.least_delay).count());
+        TimePoint at =
+            sent + wire.least_delay + std::chrono::nanoseconds(static_cast<std::int64_t>(chance() * spread));
+        if (chance() >= wire.reordering) at = std::max(at, direction.last_arrival);
+        direction.last_arrival = std::max(direction.last_arrival, at);
+        auto delivery = std::make_shared<Delivery>(Delivery{at, launches_++, from, frame});
+        if (!is_credit && chance() < wire.corruption) {
+            auto& head = delivery->frame.head;
+            head[random_.below(draws_++, head.size())] ^= std::byte{0x10};
+        }
+        under_way_.push(std::move(delivery));
+    }
+}
+
+void SimulatedNetwork::deliver(Delivery& delivery) {
+    const auto found = endpoints_.find(delivery.frame.to);
+    const bool is_cut = cuts_.contains(std::minmax(delivery.from, delivery.frame.to));
+    if (found == endpoints_.end() || is_cut) return;
+    found->second->receive(delivery.from, delivery.frame.head, delivery.frame.body);
+}
+
+void SimulatedNetwork::advance(TimePoint limit) {
+    TimePoint next = limit;
+    for (const auto& [site, endpoint] : endpoints_) next = std::min(next, endpoint->tick(clock_.now()));
+    if (!under_way_.empty()) next = std::min(next, under_way_.top()->at);
+    clock_.advance_to(next);
+    for (const auto& [site, endpoint] : endpoints_) endpoint->tick(clock_.now());
+    while (!under_way_.empty() && under_way_.top()->at <= clock_.now()) {
+        const auto delivery = under_way_.top();
+        under_way_.pop();
+        deliver(*delivery);
+    }
+}
+
+}  // namespace atl

@@ -1,0 +1,201 @@
+// The contract of SiteTransport, kept by every implementation that has real threads and real time.
+#include "comm/site/transport.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/site/inproc.h"
+#include "comm/site/zmq_transport.h"
+#include "core/error.h"
+#include "support/site_transport.h"
+
+namespace atl {
+namespace {
+
+using namespace test;
+
+// Makes transports of one kind that can reach one another.
+class Wire {
+  public:
+    virtual ~Wire() = default;
+    virtual std::unique_ptr<SiteTransport> join(TransportOptions options) = 0;
+};
+
+class InprocWire final : public Wire {
+  public:
+    std::unique_ptr<SiteTransport> join(TransportOptions options) override { return network_.join(options); }
+
+  private:
+    InprocNetwork network_;
+};
+
+class ZmqWire final : public Wire {
+  public:
+    std::unique_ptr<SiteTransport> join(TransportOptions options) override {
+        return make_zmq_transport(options, {});
+    }
+};
+
+class SiteTransportTest : public testing::TestWithParam<std::string> {
+  protected:
+    std::unique_ptr<SiteTransport> join(int site, std::uint64_t incarnation = 1) {
+        return wire_->join(transport_options(site, incarnation));
+    }
+    static Peer peer(const SiteTransport& other, std::uint64_t incarnation = 0) {
+        return {other.self(), Incarnation(incarnation), other.address()};
+    }
+    static void introduce(SiteTransport& one, SiteTransport& other) {
+        one.set_peers({peer(other)});
+        other.set_peers({peer(one)});
+        ASSERT_TRUE(wait_for(one, PeerEvent::Kind::connected));
+        ASSERT_TRUE(wait_for(other, PeerEvent::Kind::connected));
+    }
+
+    std::unique_ptr<Wire> wire_ =
+        GetParam() == "zmq" ? std::unique_ptr<Wire>(new ZmqWire) : std::unique_ptr<Wire>(new InprocWire);
+};
+
+TEST_P(SiteTransportTest, a_frame_arrives_whole_and_says_where_it_belongs) {
+    const auto one = join(0, 11);
+    const auto other = join(1, 22);
+    introduce(*one, *other);
+    ASSERT_EQ(one->send(packet_frame(1, "there", 5)), SendResult::accepted);
+    ASSERT_EQ(other->send(packet_frame(0, "back", 6)), SendResult::accepted);
+    const auto there = next_frame(*other);
+    const auto back = next_frame(*one);
+    ASSERT_TRUE(there && back);
+    EXPECT_EQ(text_of(*there), "there");
+    EXPECT_EQ(text_of(*back), "back");
+    EXPECT_EQ(there->from, SiteId(0));
+    EXPECT_EQ(there->from_incarnation, Incarnation(11));
+    EXPECT_EQ(there->to_incarnation, Incarnation(22));
+    EXPECT_EQ(there->round, Round(7));
+    EXPECT_EQ(there->fragment, FragmentId(2));
+    EXPECT_EQ(there->attempt, Attempt(3));
+    EXPECT_EQ(there->chunk, 5);
+    EXPECT_EQ(there->leg, 1);
+    EXPECT_EQ(there->prefix, (std::vector{std::byte{1}, std::byte{2}}));
+}
+
+TEST_P(SiteTransportTest, frames_of_one_sender_keep_their_order) {
+    const auto one = join(0);
+    const auto other = join(1);
+    introduce(*one, *other);
+    for (int chunk = 0; chunk < 500; ++chunk) {
+        ASSERT_EQ(one->send(packet_frame(1, std::string(1000, 'x'), chunk)), SendResult::accepted);
+    }
+    for (int chunk = 0; chunk < 500; ++chunk) {
+        const auto frame = next_frame(*other);
+        ASSERT_TRUE(frame);
+        ASSERT_EQ(frame->chunk, chunk);
+    }
+}
+
+TEST_P(SiteTransportTest, a_sender_stops_at_the_window_and_goes_on_when_frames_are_taken) {
+    const auto one = join(0);
+    const auto other = join(1);
+    introduce(*one, *other);
+    const std::string text(1 << 20, 'x');
+    int accepted = 0;
+    while (one->send(packet_frame(1, text)) == SendResult::accepted) ++accepted;
+    EXPECT_EQ(accepted, 15);  // of the 16 MiB window, headers included
+    EXPECT_EQ(one->send(packet_frame(1, text)), SendResult::no_credit);
+    for (int frame = 0; frame < accepted; ++frame) ASSERT_TRUE(next_frame(*other));
+    ASSERT_TRUE(wait_for(*one, PeerEvent::Kind::writable));
+    EXPECT_EQ(one->send(packet_frame(1, text)), SendResult::accepted);
+    EXPECT_TRUE(next_frame(*other));
+}
+
+TEST_P(SiteTransportTest, nothing_meant_for_a_dead_process_reaches_its_successor) {
+    const auto one = join(0);
+    auto other = join(1, 1);
+    introduce(*one, *other);
+    ASSERT_EQ(one->send(packet_frame(1, "for the first life")), SendResult::accepted);
+    other.reset();
+    ASSERT_TRUE(wait_for(*one, PeerEvent::Kind::lost));
+    EXPECT_EQ(one->send(packet_frame(1, "for nobody")), SendResult::not_connected);
+    other = join(1, 2);
+    introduce(*one, *other);
+    ASSERT_EQ(one->send(packet_frame(1, "for the second life")), SendResult::accepted);
+    const auto frame = next_frame(*other);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(text_of(*frame), "for the second life");
+}
+
+TEST_P(SiteTransportTest, a_peer_of_another_incarnation_than_the_listed_one_is_ignored) {
+    const auto one = join(0);
+    const auto impostor = join(1, 5);
+    const auto honest = join(2, 1);
+    one->set_peers({peer(*impostor, 4), peer(*honest, 1)});
+    impostor->set_peers({peer(*one)});
+    honest->set_peers({peer(*one)});
+    const auto event = poll_until(*one, [](const TransportEvent& event) {
+        return std::get<PeerEvent>(event).kind == PeerEvent::Kind::connected;
+    });
+    ASSERT_TRUE(event);
+    EXPECT_EQ(std::get<PeerEvent>(*event).site, SiteId(2));
+    EXPECT_EQ(one->send(packet_frame(1, "no")), SendResult::not_connected);
+}
+
+TEST_P(SiteTransportTest, sites_that_are_not_listed_are_heard_only_where_that_was_asked_for) {
+    auto options = transport_options(-1);
+    options.accept_unlisted = true;
+    const auto open = wire_->join(options);
+    const auto closed = join(0);
+    const auto stranger = join(1);
+    stranger->set_peers({peer(*open), peer(*closed)});
+    ASSERT_TRUE(wait_for(*open, PeerEvent::Kind::connected));
+    ASSERT_TRUE(wait_for(*stranger, PeerEvent::Kind::connected));
+    EXPECT_EQ(stranger->send(packet_frame(-1, "hello")), SendResult::accepted);
+    EXPECT_EQ(stranger->send(packet_frame(0, "hello")), SendResult::not_connected);
+    EXPECT_TRUE(next_frame(*open));
+}
+
+TEST_P(SiteTransportTest, payload_bytes_are_counted_exactly_on_both_sides) {
+    const auto one = join(0);
+    const auto other = join(1);
+    introduce(*one, *other);
+    for (int frame = 0; frame < 10; ++frame) (void)one->send(packet_frame(1, std::string(1000, 'x')));
+    for (int frame = 0; frame < 10; ++frame) ASSERT_TRUE(next_frame(*other));
+    EXPECT_EQ(one->counters().front().payload_bytes_sent, 10 * 1002);
+    EXPECT_EQ(other->counters().front().payload_bytes_received, 10 * 1002);
+    EXPECT_GE(one->counters().front().wire_bytes_sent, 10 * (1002 + kFrameHeaderBytes));
+    EXPECT_EQ(other->counters().front().frames_corrupt, 0);
+}
+
+TEST_P(SiteTransportTest, polling_ends_at_its_deadline) {
+    const auto one = join(0);
+    const SystemClock clock;
+    const TimePoint begin = clock.now();
+    EXPECT_FALSE(one->poll(clock.after(Milliseconds(30))));
+    EXPECT_GE(clock.now() - begin, Milliseconds(30));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SiteTransportTest, testing::Values("inproc", "zmq"),
+                         [](const auto& info) { return info.param; });
+
+TEST(ZmqTransport, an_occupied_port_is_a_clear_error_of_the_user) {
+    const auto first = make_zmq_transport(transport_options(0), {});
+    ZmqOptions options;
+    options.bind = first->address();
+    try {
+        make_zmq_transport(transport_options(1), options);
+        FAIL() << "two transports listen on one port";
+    } catch (const UserError& error) {
+        EXPECT_NE(std::string(error.what()).find(first->address()), std::string::npos) << error.what();
+    }
+}
+
+TEST(ZmqTransport, a_side_that_can_only_dial_is_served_on_the_same_connection) {
+    ZmqOptions no_address;
+    no_address.bind = "";
+    const auto listening = make_zmq_transport(transport_options(5), {});
+    const auto dialling = make_zmq_transport(transport_options(2), no_address);
+    listening->set_peers({{SiteId(2), Incarnation(), dialling->address()}});
+    dialling->set_peers({{SiteId(5), Incarnation(), listening->address()}});
+    ASSERT_TRUE(wait_for(*listening, PeerEvent::Kind::connected));
+    ASSERT_EQ(listening->send(packet_frame(2, "to the dialler")), SendResult::accepted);
+    EXPECT_TRUE(next_frame(*dialling));
+}
+
+}  // namespace
+}  // namespace atl
