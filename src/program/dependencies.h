@@ -35,24 +35,30 @@ ByteRange byte_range(const Program& program, ValueId id);
 // edges on the same bytes already implies.
 std::vector<std::vector<OpId>> data_edges(const Program& program);
 
+// Where an op stands: its resource, and its position among the ops of that resource.
+struct IssuePlace {
+    std::size_t resource = 0;
+    std::int32_t position = 0;
+};
+
 class HappensBefore {
   public:
-    // The program's after edges must point backward in the list (the checker proves it).
+    // Every `after` edge of the program must point to an op further up in the list.
     explicit HappensBefore(const Program& program);
 
     bool operator()(OpId first, OpId second) const {
-        const auto& place = places_[static_cast<std::size_t>(first.value())];
-        return place.position <= seen_[static_cast<std::size_t>(second.value())][place.resource];
+        const auto place = place_of(first);
+        return place.position <= last_before(second)[place.resource];
+    }
+    IssuePlace place_of(OpId op) const { return places_[static_cast<std::size_t>(op.value())]; }
+    // [resource]: position of the last op there that happens before this one; -1 if none does.
+    const std::array<std::int32_t, kResources>& last_before(OpId op) const {
+        return last_before_[static_cast<std::size_t>(op.value())];
     }
 
   private:
-    struct Place {
-        std::size_t resource = 0;
-        std::int32_t position = 0;  // among the ops of its resource
-    };
-    std::vector<Place> places_;  // [op]
-    std::vector<std::array<std::int32_t, kResources>>
-        seen_;  // [op][resource]: last position before it, or -1
+    std::vector<IssuePlace> places_;
+    std::vector<std::array<std::int32_t, kResources>> last_before_;
 };
 
 }  // namespace atl

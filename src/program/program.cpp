@@ -35,6 +35,11 @@ ValueId ProgramBuilder::add(Value value) {
     return program_.values.back().id;
 }
 
+void ProgramBuilder::add_group(const std::string& name, std::vector<Rank> members) {
+    ATOLL_CHECK(std::ranges::is_sorted(members), "the members of group {} are not sorted", name);
+    program_.groups[name] = std::move(members);
+}
+
 OpId ProgramBuilder::add(Op op) {
     op.id = OpId(static_cast<std::int32_t>(program_.ops.size()));
     program_.ops.push_back(std::move(op));

@@ -36,6 +36,7 @@ class ProgramBuilder {
 
     ValueId add(Value value);  // fills in the id
     OpId add(Op op);
+    void add_group(const std::string& name, std::vector<Rank> members);  // sorted by the caller
     const Program& program() const { return program_; }
     Program take() { return std::move(program_); }
 

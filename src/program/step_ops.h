@@ -7,6 +7,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <vector>
 
 #include "program/program.h"
@@ -47,7 +48,7 @@ struct StepOps {
     std::vector<OpId> ops_of(const BlockKey& key) const;
 };
 
-// Emits ops into the block opened last.
+// Emits ops into the block opened last; a block may be opened again.
 class StepBuilder {
   public:
     StepBuilder(Rank rank, std::int32_t layers, std::int32_t micro_batches);
@@ -56,13 +57,17 @@ class StepBuilder {
     ValueId add(Value value) { return values_.add(std::move(value)); }
     // Fills in strand, layer, micro-batch and, for what runs on the processor, bytes = all it reads and writes.
     OpId add(Op op);
-    void add_group(const std::string& name, std::vector<Rank> members);
+    void add_group(const std::string& name, std::vector<Rank> members) {
+        values_.add_group(name, std::move(members));
+    }
     const Program& program() const { return values_.program(); }
     StepOps take();
 
   private:
     ProgramBuilder values_;
     std::vector<Block> blocks_;
+    std::map<BlockKey, std::size_t> block_of_;
+    std::size_t open_ = 0;
     std::int32_t layers_;
     std::int32_t micro_batches_;
 };
