@@ -2,7 +2,8 @@
 // row-major and little-endian. Reads one file or a sharded set with its index; writes one file.
 //
 // Dtypes read: F32, F64, F16, BF16, all delivered as f32. Written: F32.
-// Errors: CorruptDataError for truncated or foreign files, naming file and tensor; StorageError for the disk.
+// Errors: CorruptDataError for truncated or foreign files and dtypes not read here, naming file and tensor;
+// StorageError for the disk.
 // Threads: a reader may be shared. Cost: values stream; nothing but the header is held.
 // Source: the format description of https://github.com/huggingface/safetensors.
 #pragma once
@@ -15,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/file_system.h"
 #include "layout/box.h"
 
@@ -25,25 +25,25 @@ class SafetensorsReader {
   public:
     struct Entry {
         Shape shape;
-        DType dtype = DType::f32;
+        std::string
+            dtype;  // as the file spells it; one that isn't read here may stand in the file all the same
         std::filesystem::path file;
         std::int64_t offset_bytes = 0;  // in the file
     };
 
     // `path`: a .safetensors file, a model.safetensors.index.json, or a directory that holds
-    // model.safetensors or that index.
+    // model.safetensors or that index (UserError if it doesn't).
     SafetensorsReader(const FileSystem& files, const std::filesystem::path& path);
 
     const std::map<std::string, Entry>& tensors() const { return tensors_; }
     void read(const std::string& name, std::span<float> values) const;
 
   private:
-    void add_file(const std::filesystem::path& path);
-    void add_index(const std::filesystem::path& path);
+    void add_file(const FileSystem& files, const std::filesystem::path& path);
+    void add_index(const FileSystem& files, const std::filesystem::path& path);
 
     std::map<std::string, Entry> tensors_;
     std::map<std::filesystem::path, std::unique_ptr<ReadableFile>> files_;
-    const FileSystem* file_system_;
 };
 
 struct SafetensorsEntry {
