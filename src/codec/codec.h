@@ -1,17 +1,16 @@
 // Codec: a chunk of fp32 to bytes and back. Small packets let a slow link carry a pseudo-gradient; every
 // codec gives the same bits on every processor, so all sites decode one packet to one value.
 //
-// Shapes: values [elements] fp32, body [body_bytes(elements)] bytes, little-endian (FORMAT.md).
+// Shapes: values [elements] fp32, body [body_bytes(elements)] bytes, little-endian (FORMAT.md), any alignment.
 // Ownership: nothing is kept. Threads: every call from any thread; a codec has no state.
-// Errors: values that are not finite are refused by the return value; wrong spans are ATOLL_CHECK failures.
+// Errors: values that can't be encoded are refused by the return value; wrong spans are ATOLL_CHECK failures.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace atl {
 
@@ -26,8 +25,10 @@ class Codec {
     virtual std::string_view name() const = 0;
     virtual std::int64_t body_bytes(std::int64_t elements) const = 0;  // exact, before zstd
 
-    // False if a value is not finite; the body is then meaningless.
+    // False if a value is not finite or too large for the format; the body is then meaningless.
     [[nodiscard]] virtual bool encode(std::span<const float> values, std::span<std::byte> body) const = 0;
+    // Whether every value it decodes to is finite. encode makes no other bodies; strangers may.
+    [[nodiscard]] virtual bool is_finite(std::span<const std::byte> body, std::int64_t elements) const = 0;
     virtual void decode(std::span<const std::byte> body, std::span<float> values) const = 0;
     // sum[i] = sum[i] + weight · x[i], product and sum each rounded to fp32.
     virtual void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const = 0;
@@ -36,6 +37,7 @@ class Codec {
 // Codecs live as long as the program.
 const Codec& codec(CodecId id);
 const Codec& codec_from_name(std::string_view name);  // throws UserError naming those that exist
+const std::vector<const Codec*>& all_codecs();
 bool is_codec(std::uint8_t id);
 
 }  // namespace atl

@@ -1,0 +1,206 @@
+#include "codec/dense_codecs.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/check.h"
+#include "kernels/half_precision.h"
+#include "kernels/int8_code.h"
+#include "kernels/outer_step.h"
+
+namespace atl {
+
+namespace {
+
+// Bodies come with any alignment; work goes in blocks that stay in the first-level cache.
+constexpr std::size_t kBlockElements = 2048;
+
+template <class T>
+bool is_aligned(const std::byte* bytes) {
+    return reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) == 0;
+}
+
+// Calls work(codes, first element) for each block of the body's codes, copied only if they are not aligned.
+template <class Code, class Work>
+void for_each_block(std::span<const std::byte> body, const Work& work) {
+    std::array<Code, kBlockElements> copy;
+    const std::size_t elements = body.size() / sizeof(Code);
+    for (std::size_t begin = 0; begin < elements; begin += kBlockElements) {
+        const std::size_t count = std::min(kBlockElements, elements - begin);
+        const std::byte* bytes = body.data() + begin * sizeof(Code);
+        if (is_aligned<Code>(bytes)) {
+            work(std::span<const Code>(reinterpret_cast<const Code*>(bytes), count), begin);
+        } else {
+            std::memcpy(copy.data(), bytes, count * sizeof(Code));
+            work(std::span<const Code>(copy.data(), count), begin);
+        }
+    }
+}
+
+class IdentityCodec final : public Codec {
+  public:
+    CodecId id() const override { return CodecId::identity; }
+    std::string_view name() const override { return "identity"; }
+    std::int64_t body_bytes(std::int64_t elements) const override { return 4 * elements; }
+
+    bool encode(std::span<const float> values, std::span<std::byte> body) const override {
+        ATOLL_CHECK_EQ(values.size_bytes(), body.size());
+        if (!body.empty()) std::memcpy(body.data(), values.data(), body.size());
+        return kernels::all_finite(values);
+    }
+    bool is_finite(std::span<const std::byte> body, std::int64_t elements) const override {
+        ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
+        bool finite = true;
+        for_each_block<float>(body, [&](std::span<const float> block, std::size_t) {
+            finite = finite && kernels::all_finite(block);
+        });
+        return finite;
+    }
+    void decode(std::span<const std::byte> body, std::span<float> values) const override {
+        ATOLL_CHECK_EQ(values.size_bytes(), body.size());
+        if (!body.empty()) std::memcpy(values.data(), body.data(), body.size());
+    }
+    void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const override {
+        ATOLL_CHECK_EQ(sum.size_bytes(), body.size());
+        for_each_block<float>(body, [&](std::span<const float> block, std::size_t begin) {
+            kernels::add_weighted(block, weight, sum.subspan(begin, block.size()));
+        });
+    }
+};
+
+struct HalfFormat {
+    CodecId id;
+    std::string_view name;
+    std::uint16_t exponent_mask;  // all ones in it: infinite or not a number
+    void (*encode)(std::span<const float>, std::span<std::uint16_t>, kernels::InstructionSet);
+    void (*decode)(std::span<const std::uint16_t>, std::span<float>, kernels::InstructionSet);
+};
+
+class HalfCodec final : public Codec {
+  public:
+    explicit HalfCodec(HalfFormat format) : format_(format) {}
+
+    CodecId id() const override { return format_.id; }
+    std::string_view name() const override { return format_.name; }
+    std::int64_t body_bytes(std::int64_t elements) const override { return 2 * elements; }
+
+    bool encode(std::span<const float> values, std::span<std::byte> body) const override {
+        ATOLL_CHECK_EQ(values.size() * 2, body.size());
+        std::array<std::uint16_t, kBlockElements> codes;
+        bool finite = true;
+        for (std::size_t begin = 0; begin < values.size(); begin += kBlockElements) {
+            const auto block = values.subspan(begin, std::min(kBlockElements, values.size() - begin));
+            const std::span<std::uint16_t> encoded(codes.data(), block.size());
+            format_.encode(block, encoded, kernels::best_instruction_set());
+            finite = finite && are_finite(encoded);
+            std::memcpy(body.data() + 2 * begin, codes.data(), encoded.size_bytes());
+        }
+        return finite;
+    }
+    bool is_finite(std::span<const std::byte> body, std::int64_t elements) const override {
+        ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
+        bool finite = true;
+        for_each_block<std::uint16_t>(body, [&](std::span<const std::uint16_t> block, std::size_t) {
+            finite = finite && are_finite(block);
+        });
+        return finite;
+    }
+    void decode(std::span<const std::byte> body, std::span<float> values) const override {
+        ATOLL_CHECK_EQ(values.size() * 2, body.size());
+        for_each_block<std::uint16_t>(body, [&](std::span<const std::uint16_t> block, std::size_t begin) {
+            format_.decode(block, values.subspan(begin, block.size()), kernels::best_instruction_set());
+        });
+    }
+    void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const override {
+        ATOLL_CHECK_EQ(sum.size() * 2, body.size());
+        std::array<float, kBlockElements> values;
+        for_each_block<std::uint16_t>(body, [&](std::span<const std::uint16_t> block, std::size_t begin) {
+            const std::span<float> decoded(values.data(), block.size());
+            format_.decode(block, decoded, kernels::best_instruction_set());
+            kernels::add_weighted(decoded, weight, sum.subspan(begin, block.size()));
+        });
+    }
+
+  private:
+    bool are_finite(std::span<const std::uint16_t> codes) const {
+        unsigned bad = 0;
+        for (const std::uint16_t code : codes) {
+            bad |= static_cast<unsigned>((code & format_.exponent_mask) == format_.exponent_mask);
+        }
+        return bad == 0;
+    }
+
+    HalfFormat format_;
+};
+
+class Int8Codec final : public Codec {
+  public:
+    using Codebook = std::array<float, kernels::kInt8Bins>;
+
+    CodecId id() const override { return CodecId::int8; }
+    std::string_view name() const override { return "int8"; }
+    std::int64_t body_bytes(std::int64_t elements) const override {
+        return elements == 0 ? 0 : static_cast<std::int64_t>(sizeof(Codebook)) + elements;
+    }
+
+    bool encode(std::span<const float> values, std::span<std::byte> body) const override {
+        ATOLL_CHECK_EQ(body_bytes(static_cast<std::int64_t>(values.size())),
+                       static_cast<std::int64_t>(body.size()));
+        if (values.empty()) return true;
+        const kernels::Moments moments = kernels::moments(values);
+        if (!moments.is_finite()) return false;
+        Codebook codebook;
+        const auto codes = body.subspan(sizeof(Codebook));
+        kernels::int8_encode(values, moments, {reinterpret_cast<std::uint8_t*>(codes.data()), codes.size()},
+                             codebook);
+        std::memcpy(body.data(), codebook.data(), sizeof(Codebook));
+        return kernels::all_finite(codebook);
+    }
+    bool is_finite(std::span<const std::byte> body, std::int64_t elements) const override {
+        ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
+        return body.empty() || kernels::all_finite(codebook_of(body));
+    }
+    void decode(std::span<const std::byte> body, std::span<float> values) const override {
+        if (values.empty()) return;
+        kernels::int8_decode(codes_of(body, values.size()), codebook_of(body), values);
+    }
+    void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const override {
+        if (sum.empty()) return;
+        kernels::int8_decode_add(codes_of(body, sum.size()), codebook_of(body), weight, sum);
+    }
+
+  private:
+    static Codebook codebook_of(std::span<const std::byte> body) {
+        Codebook codebook;
+        std::memcpy(codebook.data(), body.data(), sizeof(Codebook));
+        return codebook;
+    }
+    static std::span<const std::uint8_t> codes_of(std::span<const std::byte> body, std::size_t elements) {
+        ATOLL_CHECK_EQ(sizeof(Codebook) + elements, body.size());
+        return {reinterpret_cast<const std::uint8_t*>(body.data()) + sizeof(Codebook), elements};
+    }
+};
+
+}  // namespace
+
+const Codec& identity_codec() {
+    static const IdentityCodec codec;
+    return codec;
+}
+const Codec& fp16_codec() {
+    static const HalfCodec codec(
+        {CodecId::fp16, "fp16", 0x7C00, &kernels::fp16_encode, &kernels::fp16_decode});
+    return codec;
+}
+const Codec& bf16_codec() {
+    static const HalfCodec codec(
+        {CodecId::bf16, "bf16", 0x7F80, &kernels::bf16_encode, &kernels::bf16_decode});
+    return codec;
+}
+const Codec& int8_codec() {
+    static const Int8Codec codec;
+    return codec;
+}
+
+}  // namespace atl

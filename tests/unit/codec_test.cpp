@@ -1,0 +1,196 @@
+// Codecs: sizes are the formula, errors stay within their bounds, sums are kept, edge cases are exact.
+#include "codec/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/random.h"
+
+namespace atl {
+namespace {
+
+std::vector<float> normal_values(std::size_t count, std::uint64_t seed, double scale = 1.0) {
+    const RandomStream random(seed, "values");
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(scale * random.normal(i));
+    return values;
+}
+
+std::vector<std::byte> encoded(const Codec& codec, std::span<const float> values) {
+    std::vector<std::byte> body(
+        static_cast<std::size_t>(codec.body_bytes(static_cast<std::int64_t>(values.size()))));
+    EXPECT_TRUE(codec.encode(values, body));
+    EXPECT_TRUE(codec.is_finite(body, static_cast<std::int64_t>(values.size())));
+    return body;
+}
+
+std::vector<float> decoded(const Codec& codec, std::span<const std::byte> body, std::size_t count) {
+    std::vector<float> values(count, -1.0F);
+    codec.decode(body, values);
+    return values;
+}
+
+std::vector<float> there_and_back(const Codec& codec, std::span<const float> values) {
+    return decoded(codec, encoded(codec, values), values.size());
+}
+
+double relative_rms_error(std::span<const float> input, std::span<const float> output) {
+    double error = 0;
+    double power = 0;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        error += std::pow(double(input[i]) - output[i], 2);
+        power += std::pow(double(input[i]), 2);
+    }
+    return std::sqrt(error / power);
+}
+
+class CodecTest : public testing::TestWithParam<const Codec*> {
+  protected:
+    const Codec& codec_ = *GetParam();
+};
+
+TEST_P(CodecTest, equal_values_come_back_exactly_also_when_all_are_zero_or_there_is_one_or_none) {
+    for (const float value : {0.0F, 1.0F, -2.5F, 0.125F}) {
+        for (const std::size_t count : {0U, 1U, 2U, 255U, 5000U}) {
+            const std::vector<float> values(count, value);
+            EXPECT_EQ(there_and_back(codec_, values), values)
+                << codec_.name() << " " << count << " × " << value;
+        }
+    }
+}
+
+TEST_P(CodecTest, values_that_are_not_finite_are_refused_wherever_they_stand) {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
+        for (const std::size_t place : {0U, 1U, 2047U, 2048U, 4999U}) {
+            auto values = normal_values(5000, 1);
+            values[place] = bad;
+            std::vector<std::byte> body(static_cast<std::size_t>(codec_.body_bytes(5000)));
+            EXPECT_FALSE(codec_.encode(values, body)) << codec_.name() << " at " << place;
+        }
+    }
+}
+
+TEST_P(CodecTest, denormal_one_sided_and_lonely_values_stay_finite_and_close) {
+    auto lonely = std::vector<float>(4096, 0.0F);
+    lonely[17] = 1e30F;
+    for (auto values : {normal_values(4096, 2, 1e-41), normal_values(4096, 3, 1e-20)}) {
+        for (float& value : values) value = -std::abs(value);
+        for (const float value : there_and_back(codec_, values)) ASSERT_LE(std::abs(value), 1e-19F);
+    }
+    if (codec_.id() == CodecId::fp16) return;  // 1e30 is beyond its range
+    const auto output = there_and_back(codec_, lonely);
+    EXPECT_NEAR(output[17], 1e30F, 1e28F);
+    EXPECT_EQ(output[18], 0.0F);
+}
+
+TEST_P(CodecTest, decode_add_is_the_weighted_sum_with_every_operation_rounded) {
+    const auto values = normal_values(3001, 4);
+    const auto body = encoded(codec_, values);
+    const auto plain = decoded(codec_, body, values.size());
+    auto sum = normal_values(3001, 5);
+    auto expected = sum;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+        volatile const float product = 0.3F * plain[i];
+        expected[i] = expected[i] + product;
+    }
+    codec_.decode_add(body, 0.3F, sum);
+    EXPECT_EQ(sum, expected);
+}
+
+TEST_P(CodecTest, a_body_may_lie_at_any_address) {
+    const auto values = normal_values(3001, 6);
+    const auto body = encoded(codec_, values);
+    const auto expected = decoded(codec_, body, values.size());
+    for (std::size_t shift = 1; shift < 4; ++shift) {
+        std::vector<std::byte> shifted(body.size() + shift);
+        std::ranges::copy(body, shifted.begin() + static_cast<std::ptrdiff_t>(shift));
+        const std::span<const std::byte> view = std::span<const std::byte>(shifted).subspan(shift);
+        EXPECT_EQ(decoded(codec_, view, values.size()), expected);
+        std::vector<float> sum(values.size(), 0.0F);
+        codec_.decode_add(view, 1.0F, sum);
+        EXPECT_EQ(sum, expected);
+        EXPECT_TRUE(codec_.is_finite(view, 3001));
+    }
+}
+
+TEST_P(CodecTest, a_codec_is_found_by_its_number_and_its_name) {
+    EXPECT_EQ(&codec(codec_.id()), &codec_);
+    EXPECT_EQ(&codec_from_name(codec_.name()), &codec_);
+    EXPECT_TRUE(is_codec(static_cast<std::uint8_t>(codec_.id())));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CodecTest, testing::ValuesIn(all_codecs()),
+                         [](const auto& info) { return std::string(info.param->name()); });
+
+TEST(Codec, body_sizes_are_the_formula) {
+    for (const std::int64_t n : {0, 1, 1000, 65536}) {
+        EXPECT_EQ(codec_from_name("identity").body_bytes(n), 4 * n);
+        EXPECT_EQ(codec_from_name("fp16").body_bytes(n), 2 * n);
+        EXPECT_EQ(codec_from_name("bf16").body_bytes(n), 2 * n);
+        EXPECT_EQ(codec_from_name("int8").body_bytes(n), n == 0 ? 0 : 1024 + n);
+    }
+}
+
+TEST(Codec, errors_on_normal_values_stay_within_their_bounds) {
+    const auto values = normal_values(65536, 7);
+    const auto error = [&](std::string_view name) {
+        return relative_rms_error(values, there_and_back(codec_from_name(name), values));
+    };
+    EXPECT_EQ(error("identity"), 0.0);
+    EXPECT_LT(error("fp16"), std::pow(2.0, -11));
+    EXPECT_LT(error("bf16"), std::pow(2.0, -8));
+    EXPECT_NEAR(error("int8"), 0.0135, 0.0005);  // ±6 sigma in 256 bins: 12/256/sqrt(12)
+}
+
+TEST(Codec, int8_keeps_the_sum_of_a_chunk) {
+    for (const double tail : {1.0, 3.0}) {  // 3: heavy-tailed, so that clipping happens
+        auto values = normal_values(65536, 8);
+        for (float& value : values)
+            value = static_cast<float>(std::copysign(std::pow(std::abs(value), tail), value));
+        const auto output = there_and_back(codec_from_name("int8"), values);
+        const double input_sum = std::accumulate(values.begin(), values.end(), 0.0);
+        const double output_sum = std::accumulate(output.begin(), output.end(), 0.0);
+        const double size = std::accumulate(values.begin(), values.end(), 0.0,
+                                            [](double sum, float value) { return sum + std::abs(value); });
+        EXPECT_LE(std::abs(input_sum - output_sum), size * 1e-7);
+    }
+}
+
+TEST(Codec, half_formats_round_to_nearest_even_and_refuse_what_does_not_fit) {
+    const auto half = [](float value) {
+        return there_and_back(codec_from_name("fp16"), std::vector<float>{value}).front();
+    };
+    EXPECT_EQ(half(1.0F + std::pow(2.0F, -11)), 1.0F);
+    EXPECT_EQ(half(1.0F + 3 * std::pow(2.0F, -11)), 1.0F + std::pow(2.0F, -9));
+    EXPECT_EQ(half(65504.0F), 65504.0F);
+    std::vector<std::byte> body(2);
+    EXPECT_FALSE(codec_from_name("fp16").encode(std::vector<float>{65520.0F}, body));
+    EXPECT_FALSE(codec_from_name("bf16").encode(std::vector<float>{3.4e38F}, body));
+    EXPECT_TRUE(codec_from_name("bf16").encode(std::vector<float>{3.38e38F}, body));
+}
+
+TEST(Codec, bodies_of_strangers_that_decode_to_nonsense_are_recognised) {
+    for (const Codec* each : all_codecs()) {
+        auto body = encoded(*each, normal_values(300, 9));
+        std::ranges::fill(body, std::byte{0xFF});  // all formats read this as not a number
+        EXPECT_FALSE(each->is_finite(body, 300)) << each->name();
+    }
+}
+
+TEST(Codec, an_unknown_name_is_the_users_mistake_and_lists_what_exists) {
+    try {
+        codec_from_name("int9");
+        FAIL();
+    } catch (const UserError& error) {
+        EXPECT_NE(std::string(error.what()).find("identity, fp16, bf16, int8"), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace atl
