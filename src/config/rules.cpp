@@ -1,0 +1,208 @@
+#include "config/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "config/key_table.h"
+#include "core/glob.h"
+
+namespace atl {
+namespace {
+
+constexpr std::int64_t kShardVocabulary = 65536;  // what the 16-bit tokens of shards can number
+
+// Checks with the place and the value of a key at hand.
+class Checker {
+  public:
+    Checker(const Origins& origins, Problems& problems) : origins_(origins), problems_(problems) {}
+
+    template <class Value, class... Args>
+    void require(bool condition, const std::string& key, const Value& value, fmt::format_string<Args...> rule,
+                 Args&&... args) {
+        if (condition || origins_.wrong(key)) return;
+        problems_.add(origins_.where(key), fmt::format("{} = {}", key, value),
+                      fmt::format(rule, std::forward<Args>(args)...));
+    }
+    bool given(const std::string& key) const { return origins_.given(key); }
+
+  private:
+    const Origins& origins_;
+    Problems& problems_;
+};
+
+bool is_name(const std::string& text) {
+    const auto allowed = [](unsigned char letter) {
+        return std::isalnum(letter) != 0 || letter == '-' || letter == '_' || letter == '.';
+    };
+    return !text.empty() && text.size() <= 64 && text.front() != '.' &&
+           std::all_of(text.begin(), text.end(), allowed);
+}
+
+struct Address {
+    std::string host;
+    int port = -1;  // −1: not an address
+};
+
+Address parse_address(const std::string& text) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string::npos || colon == 0) return {};
+    const char* end = text.data() + text.size();
+    int port = -1;
+    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error != std::errc() || rest != end || port < 0 || port > 65535) return {};
+    return {text.substr(0, colon), port};
+}
+
+bool is_loopback(const std::string& host) {
+    return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+void check_address(Checker& check, const std::string& key, const std::string& text, SecurityMode mode) {
+    const Address address = parse_address(text);
+    if (address.port < 0) return check.require(false, key, text, "must be HOST:PORT, PORT 0 … 65535");
+    if (is_loopback(address.host)) return;
+    check.require(address.port != 0, key, text, "port 0 is for this machine only; others must know the port");
+    check.require(mode == SecurityMode::insecure, key, text,
+                  "listens beyond this machine, which needs security.mode = \"insecure\"");
+}
+
+void check_model(Checker& check, const RunConfig& config) {
+    const ModelConfig& model = config.model;
+    check.require(model.hidden % model.heads == 0, "model.heads", model.heads,
+                  "must divide model.hidden = {}", model.hidden);
+    check.require(model.heads % model.kv_heads == 0, "model.kv_heads", model.kv_heads,
+                  "must divide model.heads = {}", model.heads);
+    if (model.kind == ModelKind::llama) {
+        check.require(model.hidden % model.heads != 0 || model.head_width() % 2 == 0, "model.hidden",
+                      model.hidden, "hidden / heads = {} must be even: rotary embeddings turn pairs",
+                      model.head_width());
+    } else {
+        check.require(model.kv_heads == model.heads, "model.kv_heads", model.kv_heads,
+                      "must equal model.heads = {} in a gpt2 model", model.heads);
+        check.require(model.tied, "model.tied", model.tied, "must be true in a gpt2 model");
+    }
+    if (config.data.train.empty() && config.data.validation.empty()) return;
+    check.require(model.vocab <= kShardVocabulary, "model.vocab", model.vocab,
+                  "must be at most {}: token shards hold 16-bit tokens", kShardVocabulary);
+    check.require(config.data.end_of_text < model.vocab, "data.end_of_text", config.data.end_of_text,
+                  "must be below model.vocab = {}", model.vocab);
+}
+
+void check_training(Checker& check, const RunConfig& config) {
+    const std::int64_t steps = config.train.steps;
+    check.require(config.outer.inner_steps <= steps, "outer.inner_steps", config.outer.inner_steps,
+                  "must be at most train.steps = {}", steps);
+    check.require(config.optim.warmup_steps <= steps, "optim.warmup_steps", config.optim.warmup_steps,
+                  "must be at most train.steps = {}", steps);
+    const OuterConfig& outer = config.outer;
+    check.require(outer.fragments == 1, "outer.fragments", outer.fragments,
+                  "must be 1: streaming fragments are not available in this build yet");
+    check.require(outer.overlap_steps < std::max<std::int64_t>(outer.inner_steps / outer.fragments, 1),
+                  "outer.overlap_steps", outer.overlap_steps,
+                  "must be below outer.inner_steps / outer.fragments = {}",
+                  outer.inner_steps / outer.fragments);
+    check.require(outer.overlap_steps == 0, "outer.overlap_steps", outer.overlap_steps,
+                  "must be 0: overlapped exchanges are not available in this build yet");
+    if (outer.method != OuterMethod::average) return;
+    check.require(outer.lr == 1, "outer.lr", outer.lr, "must be 1 with outer.method = \"average\"");
+    check.require(outer.momentum == 0, "outer.momentum", outer.momentum,
+                  "must be 0 with outer.method = \"average\"");
+}
+
+// `prefix` is "island." or "site.NAME.": a site's own key is blamed where it has one.
+void check_island(Checker& check, const IslandConfig& island, const std::string& prefix) {
+    const auto blamed = [&](const char* key) {
+        return check.given(prefix + key) ? prefix + key : std::string("island.") + key;
+    };
+    check.require(island.ranks == island.tp * island.pp * island.cp * island.dp, blamed("ranks"),
+                  island.ranks, "must be tp · pp · cp · dp = {} · {} · {} · {} = {}", island.tp, island.pp,
+                  island.cp, island.dp, island.tp * island.pp * island.cp * island.dp);
+    const auto single = [&](const char* key, std::int64_t degree, const char* what) {
+        check.require(degree == 1, blamed(key), degree, "must be 1: {} is not available in this build yet",
+                      what);
+    };
+    single("tp", island.tp, "tensor parallelism");
+    single("pp", island.pp, "pipeline parallelism");
+    single("cp", island.cp, "context parallelism");
+    check.require(island.device == Device::cpu, blamed("device"), "\"cuda\"",
+                  "must be cpu: this build has no CUDA");
+}
+
+void check_micro_batch(Checker& check, const TrainConfig& train, std::int64_t dp, const std::string& who) {
+    check.require(train.sequences_per_step % (train.micro_batch * dp) == 0, "train.sequences_per_step",
+                  train.sequences_per_step, "must be a multiple of train.micro_batch · dp = {} · {} ({})",
+                  train.micro_batch, dp, who);
+}
+
+void check_sites(Checker& check, const RunConfig& config) {
+    std::set<std::string> seen;
+    for (const SiteConfig& site : config.sites) {
+        const std::string prefix = "site." + site.name + ".";
+        if (site.name.empty()) continue;  // reported where it stands
+        const std::string key = prefix + "name";
+        check.require(is_name(site.name), key, site.name, "must be 1 to 64 letters, digits, '-', '_' or '.'");
+        check.require(seen.insert(site.name).second, key, site.name, "another site has this name");
+        check_address(check, prefix + "address", site.address, config.security.mode);
+        if (site.island != config.island) check_island(check, site.island, prefix);
+        if (site.island.dp != config.island.dp)
+            check_micro_batch(check, config.train, site.island.dp, "site " + site.name);
+    }
+    const auto sites = static_cast<std::int64_t>(config.sites.size());
+    check.require(config.exchange.min_sites <= sites, "exchange.min_sites", config.exchange.min_sites,
+                  "must be at most the number of sites = {}", sites);
+}
+
+// A wait must outlast what it waits for, or the wrong part is blamed.
+void check_timeouts(Checker& check, const TimeoutsConfig& timeouts) {
+    struct Pair {
+        const char* shorter;
+        std::int64_t shorter_ms;
+        const char* longer;
+        std::int64_t longer_ms;
+    };
+    const Pair pairs[] = {
+        {"heartbeat_ms", timeouts.heartbeat_ms, "progress_ms", timeouts.progress_ms},
+        {"heartbeat_ms", timeouts.heartbeat_ms, "reconnect_ms", timeouts.reconnect_ms},
+        {"disconnect_ms", timeouts.disconnect_ms, "reconnect_ms", timeouts.reconnect_ms},
+        {"progress_ms", timeouts.progress_ms, "exchange_ms", timeouts.exchange_ms},
+        {"exchange_ms", timeouts.exchange_ms, "island_ms", timeouts.island_ms},
+        {"reconnect_ms", timeouts.reconnect_ms, "quorum_ms", timeouts.quorum_ms},
+    };
+    for (const Pair& pair : pairs)
+        check.require(pair.shorter_ms < pair.longer_ms, std::string("timeouts.") + pair.shorter,
+                      pair.shorter_ms, "must be below timeouts.{} = {}", pair.longer, pair.longer_ms);
+}
+
+void check_patterns(Checker& check, const std::string& key, const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns)
+        check.require(!glob(pattern).empty(), key, "\"" + pattern + "\"", "no such file");
+}
+
+}  // namespace
+
+void check_combinations(const RunConfig& config, const Origins& origins, Problems& problems) {
+    Checker check(origins, problems);
+    check.require(is_name(config.run.name), "run.name", "\"" + config.run.name + "\"",
+                  "must be 1 to 64 letters, digits, '-', '_' or '.'");
+    check_model(check, config);
+    check_training(check, config);
+    check_island(check, config.island, "island.");
+    check_micro_batch(check, config.train, config.island.dp, "[island]");
+    check_sites(check, config);
+    check_address(check, "coordinator.address", config.coordinator.address, config.security.mode);
+    check_timeouts(check, config.timeouts);
+}
+
+void check_files(const RunConfig& config, const Origins& origins, Problems& problems) {
+    Checker check(origins, problems);
+    check_patterns(check, "data.train", config.data.train);
+    check_patterns(check, "data.validation", config.data.validation);
+    if (config.model.init != "random")
+        check.require(!glob(config.model.init).empty(), "model.init", "\"" + config.model.init + "\"",
+                      "must be \"random\" or the directory of a checkpoint: no such directory");
+}
+
+}  // namespace atl

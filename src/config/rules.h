@@ -1,0 +1,21 @@
+// What keys mean together: derived values first, then combinations that can't be.
+#pragma once
+
+#include <vector>
+
+#include "config/assign.h"
+#include "config/run_config.h"
+
+namespace atl {
+
+// Fills in everything that has no value of its own yet; takes presets apart.
+void derive_values(RunConfig& config, const Origins& origins, Problems& problems);
+
+// The outer learning rate that "auto" stands for: 0.6 up to 4 sites, 0.8 from 8, linear between.
+double automatic_outer_lr(std::int64_t sites);
+
+void check_combinations(const RunConfig& config, const Origins& origins, Problems& problems);
+// Data shards and the initial checkpoint are there.
+void check_files(const RunConfig& config, const Origins& origins, Problems& problems);
+
+}  // namespace atl

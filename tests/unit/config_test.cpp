@@ -1,0 +1,235 @@
+// Config: defaults, derived values, includes, overrides, old spellings, and that what is printed reads back.
+// Reports about wrong configs are pinned in tests/golden/wrong_config_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "config/key_table.h"
+#include "config/load_config.h"
+#include "config/model_preset.h"
+#include "config/nearest_name.h"
+#include "config/rules.h"
+#include "core/error.h"
+#include "support/temporary_directory.h"
+
+namespace atl {
+namespace {
+
+class ConfigTest : public testing::Test {
+  protected:
+    std::filesystem::path write(const std::string& name, const std::string& text) {
+        const std::filesystem::path path = directory_.path() / name;
+        files_->write_text_atomically(path, text);
+        return path;
+    }
+    LoadedConfig load(const std::string& text, std::vector<std::string> overrides = {}) {
+        return load_config(*files_, {.file = write("run.toml", text), .overrides = std::move(overrides)});
+    }
+    std::string report(const std::string& text, std::vector<std::string> overrides = {}) {
+        try {
+            load(text, std::move(overrides));
+        } catch (const UserError& error) {
+            return error.what();
+        }
+        return "accepted";
+    }
+
+    test::TemporaryDirectory directory_;
+    std::unique_ptr<FileSystem> files_ = make_system_file_system();
+};
+
+TEST_F(ConfigTest, an_empty_file_gives_the_documented_defaults) {
+    const RunConfig config = load("").config;
+    EXPECT_EQ(config.outer.inner_steps, 50);
+    EXPECT_EQ(config.outer.lr, 0.6);
+    EXPECT_EQ(config.outer.momentum, 0.9);
+    EXPECT_TRUE(config.outer.nesterov);
+    EXPECT_EQ(config.outer.alpha, 0);
+    EXPECT_EQ(config.exchange.codec, "int8");
+    EXPECT_EQ(config.run.directory, "runs/run");
+    EXPECT_EQ(config.model.kv_heads, 4);
+    EXPECT_EQ(config.model.ffn, 704);  // 8/3 · 256 = 682.7, rounded up to 32
+    ASSERT_EQ(config.sites.size(), 1U);
+    EXPECT_EQ(config.sites[0].name, "local");
+    EXPECT_EQ(config.sites[0].island.ranks, 1);
+}
+
+TEST_F(ConfigTest, every_value_of_the_printed_config_reads_back_equal) {
+    const RunConfig config = load(R"(
+        [run]
+        name = "round-trip"
+        directory = "a \"quoted\" \\ path"
+        [model]
+        preset = "gpt2-124m"
+        context = 512
+        [optim]
+        kind = "sgd"
+        schedule = "wsd"
+        lr = 3.0000000000000004e-4
+        epsilon = 1e-12
+        [outer]
+        method = "average"
+        inner_steps = 7
+        [island]
+        ranks = 2
+        [train]
+        sequences_per_step = 12
+        [[site]]
+        name = "oslo"
+        threads = 3
+        [[site]]
+        name = "bern"
+        dp = 1
+        ranks = 1
+        address = "127.0.0.1:7401")")
+                                 .config;
+    const RunConfig again = load(to_toml(config)).config;
+    EXPECT_EQ(again, config) << to_toml(config);
+    EXPECT_EQ(to_toml(again), to_toml(config));
+}
+
+TEST_F(ConfigTest, the_printed_config_names_every_key) {
+    const std::string text = to_toml(load("").config);
+    for (const auto& key : run_keys())
+        EXPECT_NE(text.find("\n" + std::string(key.name) + " = "), std::string::npos);
+    for (const auto& key : island_keys())
+        EXPECT_NE(text.find("\n" + std::string(key.name) + " = "), std::string::npos);
+}
+
+TEST_F(ConfigTest, sites_inherit_the_island_override_it_and_stand_in_the_order_of_their_names) {
+    const RunConfig config = load(R"(
+        [island]
+        threads = 2
+        [[site]]
+        name = "oslo"
+        [[site]]
+        name = "bern"
+        threads = 5
+        dp = 4)")
+                                 .config;
+    ASSERT_EQ(config.sites.size(), 2U);
+    EXPECT_EQ(config.sites[0].name, "bern");
+    EXPECT_EQ(config.sites[0].island.threads, 5);
+    EXPECT_EQ(config.sites[0].island.ranks, 4);
+    EXPECT_EQ(config.sites[1].island.threads, 2);
+    EXPECT_EQ(config.sites[1].island.dp, 1);
+    EXPECT_EQ(config.train.micro_batch, 2);  // 8 sequences, 4 ranks at one site
+}
+
+TEST_F(ConfigTest, the_automatic_outer_learning_rate_grows_from_4_to_8_sites) {
+    EXPECT_EQ(automatic_outer_lr(1), 0.6);
+    EXPECT_EQ(automatic_outer_lr(4), 0.6);
+    EXPECT_DOUBLE_EQ(automatic_outer_lr(6), 0.7);
+    EXPECT_DOUBLE_EQ(automatic_outer_lr(8), 0.8);
+    EXPECT_DOUBLE_EQ(automatic_outer_lr(100), 0.8);
+    EXPECT_EQ(load("[outer]\nlr = \"auto\"").config.outer.lr, 0.6);
+    EXPECT_EQ(load("[outer]\nlr = 1").config.outer.lr, 1.0);
+}
+
+TEST_F(ConfigTest, a_short_run_gets_a_short_round_unless_one_is_asked_for) {
+    EXPECT_EQ(load("[train]\nsteps = 20").config.outer.inner_steps, 20);
+}
+
+TEST_F(ConfigTest, plain_averaging_has_no_momentum) {
+    const OuterConfig outer = load("[outer]\nmethod = \"average\"").config.outer;
+    EXPECT_EQ(outer.lr, 1);
+    EXPECT_EQ(outer.momentum, 0);
+    EXPECT_FALSE(outer.nesterov);
+}
+
+TEST_F(ConfigTest, old_names_of_inner_steps_are_understood_with_a_notice) {
+    for (const std::string name : {"local_steps", "sync_every"}) {
+        const LoadedConfig loaded = load("[outer]\n" + name + " = 30");
+        EXPECT_EQ(loaded.config.outer.inner_steps, 30);
+        ASSERT_EQ(loaded.notices.size(), 1U);
+        EXPECT_NE(loaded.notices[0].find("run.toml:2: outer." + name + " is read as outer.inner_steps"),
+                  std::string::npos)
+            << loaded.notices[0];
+    }
+}
+
+TEST_F(ConfigTest, an_included_file_gives_way_to_the_file_that_includes_it) {
+    write("base.toml", "[train]\nsteps = 10\nsequences_per_step = 4\n[[site]]\nname = \"a\"\n");
+    const RunConfig config = load("include = \"@base.toml\"\n[train]\nsteps = 20\n").config;
+    EXPECT_EQ(config.train.steps, 20);
+    EXPECT_EQ(config.train.sequences_per_step, 4);
+    EXPECT_EQ(config.sites[0].name, "a");
+    EXPECT_EQ(load("include = [\"base.toml\"]\n[[site]]\nname = \"b\"").config.sites.size(), 1U);
+}
+
+TEST_F(ConfigTest, a_problem_in_an_included_file_is_placed_there) {
+    write("base.toml", "[train]\n\nsteps = -1\n");
+    EXPECT_NE(report("include = \"base.toml\"")
+                  .find("base.toml:3: train.steps = -1: outside its range: integer ≥ 1"),
+              std::string::npos);
+}
+
+TEST_F(ConfigTest, overrides_win_and_need_no_quotes) {
+    const RunConfig config =
+        load("[train]\nsteps = 10\n[[site]]\nname = \"a\"\n[[site]]\nname = \"b\"",
+             {"train.steps=20", "run.name=mine", "outer.lr=auto", "data.train=[]", "site.b.threads=7"})
+            .config;
+    EXPECT_EQ(config.train.steps, 20);
+    EXPECT_EQ(config.run.name, "mine");
+    EXPECT_EQ(config.sites[0].island.threads, 0);
+    EXPECT_EQ(config.sites[1].island.threads, 7);
+}
+
+TEST_F(ConfigTest, wrong_overrides_are_named_as_such_all_at_once) {
+    EXPECT_EQ(
+        report("", {"train.step=20", "train.steps=many", "steps=3", "site.oslo.threads=1", "trian.steps=1"}),
+        "--set: steps=3: must be table.key=value\n"
+        "--set: site.oslo.threads = 1: the config has no [[site]]\n"
+        "--set: train.step = 20: unknown key; nearest known key: train.steps\n"
+        "--set: train.steps = many: must be an integer\n"
+        "--set: trian.steps = 1: unknown key; nearest known key: train.steps");
+    EXPECT_EQ(report("[[site]]\nname = \"oslo\"", {"site.olso.threads=1"}),
+              "--set: site.olso.threads = 1: unknown site; nearest known site: oslo");
+}
+
+TEST_F(ConfigTest, files_are_looked_for_only_when_asked) {
+    const auto path = write("run.toml", "[data]\ntrain = \"/nowhere/*.bin\"");
+    EXPECT_NO_THROW(load_config(*files_, {.file = path, .overrides = {}, .check_files = false}));
+    EXPECT_THROW(load_config(*files_, {.file = path, .overrides = {}}), UserError);
+    write("train_0.bin", "");
+    EXPECT_NO_THROW(load("[data]\ntrain = \"" + (directory_.path() / "train_*.bin").string() + "\""));
+}
+
+TEST_F(ConfigTest, a_missing_config_is_the_users_mistake) {
+    EXPECT_THROW(load_config(*files_, {.file = directory_.path() / "absent.toml", .overrides = {}}),
+                 UserError);
+}
+
+TEST_F(ConfigTest, insecure_mode_allows_addresses_beyond_this_machine) {
+    EXPECT_NO_THROW(load("[coordinator]\naddress = \"0.0.0.0:7400\"\n[security]\nmode = \"insecure\""));
+}
+
+TEST(Config, presets_are_shapes_that_pass_their_own_rules) {
+    for (const std::string& name : model_preset_names()) {
+        const ModelConfig model = *model_preset(name);
+        EXPECT_EQ(model.hidden % model.heads, 0) << name;
+        EXPECT_EQ(model.heads % model.kv_heads, 0) << name;
+    }
+}
+
+TEST(Config, nearest_names_forgive_swaps_and_wrong_tables) {
+    EXPECT_EQ(edit_distance("steps", "stesp"), 1);
+    EXPECT_EQ(edit_distance("", "abc"), 3);
+    EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+    EXPECT_EQ(nearest_name("train.lr", {"train.steps", "optim.lr"}), "optim.lr");
+    EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST(Config, the_readme_of_configs_names_every_key_as_the_code_has_it) {
+    const char* source = std::getenv("ATOLL_SOURCE_DIR");
+    ASSERT_NE(source, nullptr);
+    const auto readme = std::filesystem::path(source) / "configs" / "README.md";
+    const std::string text = make_system_file_system()->read_text(readme);
+    EXPECT_NE(text.find(key_table_markdown()), std::string::npos)
+        << "bring " << readme << " up to date; `atoll validate --keys` prints the table:\n"
+        << key_table_markdown();
+}
+
+}  // namespace
+}  // namespace atl
