@@ -27,6 +27,9 @@ class EvaluationWindows {
     std::int64_t read(std::int64_t first, std::int64_t limit, MicroBatchView batch) const;
 
   private:
+    // Where tokens after `offset` stop being visible from it.
+    std::int64_t next_document(std::int64_t offset) const;
+
     const Corpus& corpus_;
     EvaluationShape shape_;
 };
