@@ -1,0 +1,45 @@
+// What the verbs of `atoll` share: the context they are given, and how they hand back what is to be done.
+//
+// A verb is one file with one function add_VERB(app, context), listed in verbs.h and main.cpp. It declares its
+// subcommand and options; the subcommand's callback sets context.command, which main runs after parsing.
+// Errors: verbs throw; main prints. UserError → exit code 2, everything else → 1, neither with a stack.
+// Ownership: options of a verb live in a shared_ptr captured by its callbacks, because CLI11 keeps pointers.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/load_config.h"
+#include "core/file_system.h"
+#include "core/log.h"
+
+namespace atl::cli {
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kRunFailed = 1;
+inline constexpr int kWrongInput = 2;
+
+struct Context {
+    std::unique_ptr<FileSystem> files = make_system_file_system();
+    Log log{""};                   // standard error
+    std::function<int()> command;  // set by the verb that was chosen; returns the exit code
+};
+
+// CONFIG and --set, as all verbs that read a config take them.
+struct ConfigOptions {
+    std::filesystem::path file;
+    std::vector<std::string> overrides;
+};
+void add_config_options(CLI::App& verb, ConfigOptions& options);
+// Loads, and logs notices.
+RunConfig load(const Context& context, const ConfigOptions& options);
+
+// The project's version, as `atoll version` prints it.
+std::string version();
+
+}  // namespace atl::cli

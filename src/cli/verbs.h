@@ -1,0 +1,12 @@
+// One line per verb; each is in the file of its name.
+#pragma once
+
+#include "cli/command.h"
+
+namespace atl::cli {
+
+void add_prepare(CLI::App& app, Context& context);
+void add_validate(CLI::App& app, Context& context);
+void add_version(CLI::App& app, Context& context);
+
+}  // namespace atl::cli
