@@ -7,9 +7,13 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <csignal>
+#include <mutex>
+#include <optional>
 #include <vector>
 
+#include "comm/island/lifelines.h"
 #include "comm/island/ring.h"
 #include "core/check.h"
 #include "core/error.h"
@@ -22,6 +26,7 @@ using UnboundBuffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 constexpr std::int64_t kSegmentBytes = 256 * 1024;  // two fit in a core's second-level cache
 // Gloo waits five of its timeouts for a connection (gloo/transport/tcp/pair.h).
 constexpr int kGlooConnectFactor = 5;
+constexpr Milliseconds kNoticeTimeout{200};  // between Gloo's notice of a lost connection and the lifeline's
 
 // One piece of the ring's work: what goes to the right neighbour while what comes from the left is awaited.
 // Offsets and sizes in bytes.
@@ -42,6 +47,7 @@ class GlooCollective final : public IslandCollective {
     GlooCollective(const GlooOptions& options, Rendezvous& rendezvous)
         : options_(options), rank_(options.rank.value()), size_(options.size) {
         ATOLL_CHECK(rank_ >= 0 && rank_ < size_, "rank {} of {}", rank_, size_);
+        if (size_ == 1) return;
         try {
             connect(rendezvous);
         } catch (const gloo::Exception& error) {
@@ -99,11 +105,7 @@ class GlooCollective final : public IslandCollective {
 
   private:
     void connect(Rendezvous& rendezvous) {
-        gloo::transport::tcp::attr attributes;
-        attributes.iface = options_.interface;
-        if (options_.interface.empty()) {
-            attributes.hostname = options_.address.empty() ? "127.0.0.1" : options_.address;
-        }
+        gloo::transport::tcp::attr attributes(options_.address.c_str());
         device_ = gloo::transport::tcp::CreateDevice(attributes);
         context_ = device_->createContext(rank_, size_);
         context_->setTimeout(std::max(Milliseconds(1), options_.connect_timeout / kGlooConnectFactor));
@@ -122,14 +124,38 @@ class GlooCollective final : public IslandCollective {
             const std::string address = all[peer].substr(length * position, length);
             context_->getPair(peer)->connect({address.begin(), address.end()});
         }
+
+        lifelines_ = std::make_unique<Lifelines>(
+            LifelineOptions{options_.group, options_.rank, size_, options_.address, options_.connect_timeout},
+            rendezvous, [this](const Departure& departure) { notice(departure); });
+    }
+
+    // From the lifelines' thread.
+    void notice(const Departure& departure) {
+        std::lock_guard lock(mutex_);
+        if (departure.done) {
+            done_peer_ = departure.peer;
+            return;
+        }
+        lost_ = departure;
+        if (awaited_ != nullptr) {
+            awaited_->abortWaitRecv();
+            awaited_->abortWaitSend();
+        }
+        lost_changed_.notify_all();
     }
 
     void begin(const char* operation, Milliseconds timeout) {
-        if (!failure_.empty()) throw CommError(failure_);
         operation_ = operation;
         timeout_ = timeout;
         deadline_ = clock_.after(timeout);
         ++slot_;
+        std::unique_lock lock(mutex_);
+        if (!failure_.empty()) throw CommError(failure_);
+        if (!lost_ && !done_peer_) return;
+        const std::int32_t peer = lost_ ? lost_->peer : *done_peer_;
+        lock.unlock();
+        fail(peer, "it has left the group");
     }
 
     Milliseconds time_left() const {
@@ -140,44 +166,74 @@ class GlooCollective final : public IslandCollective {
         return context_->createUnboundBuffer(data, static_cast<std::size_t>(bytes));
     }
 
-    // Runs one call into Gloo whose failure means that `peer` is lost or late. The connections are closed, so
-    // that the other members learn of it at once and not at their deadlines.
-    template <class Call>
-    void talk(int peer, const char* purpose, Call call) {
-        try {
-            ATOLL_CHECK(call(), "{} aborted", operation_);
-        } catch (const gloo::Exception& error) {
-            const bool late = clock_.now() >= deadline_;
-            failure_ = fmt::format(
-                "[island] {} in group {}: rank {} {} {} rank {} ({}); {}", operation_, options_.group, rank_,
-                late ? fmt::format("waited {} ms for", timeout_.count()) : std::string("lost"), purpose, peer,
-                error.what(),
-                late ? "raise the collective's timeout if that rank is only slow"
-                     : "that rank has ended: its own log says why");
-            for (int other = 0; other < size_; ++other) {
-                if (other != rank_) context_->getPair(other)->close();
-            }
-            throw CommError(failure_);
+    // Ends the use of the group. The peers are told and the connections closed, so that they learn of it now and
+    // not at their deadlines.
+    [[noreturn]] void fail(int peer, const std::string& reason) {
+        std::unique_lock lock(mutex_);
+        const bool late = timeout_.count() > 0 && clock_.now() >= deadline_ && !lost_;
+        // Gloo may notice a broken connection before the lifeline does; only the lifeline knows whose fault it is.
+        if (!late) lost_changed_.wait_for(lock, kNoticeTimeout, [&] { return lost_.has_value(); });
+        const std::string where =
+            fmt::format("[island] {} in group {}: rank {}", operation_, options_.group, rank_);
+        if (late) {
+            failure_ = fmt::format("{} waited {} ms for rank {}; raise timeouts.island_ms if it is only slow",
+                                   where, timeout_.count(), peer);
+        } else if (lost_ && !lost_->why.empty()) {
+            failure_ = fmt::format("{} stops because rank {} gave up: {}", where, lost_->peer, lost_->why);
+        } else {
+            failure_ = fmt::format("{} lost rank {} ({}); its own log says why", where,
+                                   lost_ ? lost_->peer : peer, reason);
         }
+        lock.unlock();
+        lifelines_->give_up(failure_);
+        for (const int other : all_peers()) context_->getPair(other)->close();
+        throw CommError(failure_);
     }
 
     void send(UnboundBuffer& buffer, int peer, RingChunk bytes) {
-        talk(peer, "the connection to", [&] {
+        try {
             buffer->send(peer, slot_, bytes.begin, bytes.size());
-            return true;
-        });
+        } catch (const gloo::Exception& error) {
+            fail(peer, error.what());
+        }
     }
     void receive(UnboundBuffer& buffer, int peer, RingChunk bytes) {
-        talk(peer, "the connection to", [&] {
+        try {
             buffer->recv(peer, slot_, bytes.begin, bytes.size());
-            return true;
-        });
+        } catch (const gloo::Exception& error) {
+            fail(peer, error.what());
+        }
     }
     void wait_sent(UnboundBuffer& buffer, int peer) {
-        talk(peer, "the receiver,", [&] { return buffer->waitSend(nullptr, time_left()); });
+        wait(buffer, peer, [&](Milliseconds timeout) { return buffer->waitSend(nullptr, timeout); });
     }
     void wait_received(UnboundBuffer& buffer, int peer) {
-        talk(peer, "the sender,", [&] { return buffer->waitRecv(nullptr, time_left()); });
+        wait(buffer, peer, [&](Milliseconds timeout) { return buffer->waitRecv(nullptr, timeout); });
+    }
+
+    // A wait that the lifelines can end.
+    template <class Wait>
+    void wait(UnboundBuffer& buffer, int peer, Wait wait_for) {
+        {
+            std::lock_guard lock(mutex_);
+            if (lost_) {
+                buffer->abortWaitRecv();
+                buffer->abortWaitSend();
+            }
+            awaited_ = buffer.get();
+        }
+        bool came = false;
+        std::string reason = "its connection is closed";
+        try {
+            came = wait_for(time_left());
+        } catch (const gloo::Exception& error) {
+            reason = error.what();
+        }
+        {
+            std::lock_guard lock(mutex_);
+            awaited_ = nullptr;
+        }
+        if (!came) fail(peer, reason);
     }
 
     std::vector<std::string> all_gather_begun(std::string_view bytes) {
@@ -315,11 +371,18 @@ class GlooCollective final : public IslandCollective {
     std::shared_ptr<gloo::transport::Context> context_;  // likewise
     std::vector<std::byte> staging_;
     std::string failure_;
+    // What the lifelines' thread tells.
+    std::mutex mutex_;
+    std::condition_variable lost_changed_;
+    std::optional<Departure> lost_;
+    std::optional<std::int32_t> done_peer_;
+    gloo::transport::UnboundBuffer* awaited_ = nullptr;
     // Of the call in progress.
     const char* operation_ = "";
     Milliseconds timeout_{0};
     Deadline deadline_;
     std::uint64_t slot_ = 0;  // Gloo's name of a transfer: the same on both ends, new for each call
+    std::unique_ptr<Lifelines> lifelines_;  // last, so that its thread ends first
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // An island of processes over TCP, on Debian's Gloo: a full mesh of connections, and our own ring on its
 // unbound buffers (its all-reduce names no peer when it fails).
 //
-// Threads: Gloo runs one thread per device, that is per object here. Memory: two staging segments of at most
+// Threads: Gloo runs one thread per object, and the lifelines (comm/island/lifelines.h) another. Memory: two staging segments of at most
 // 256 KiB. Cost of construction: one rendezvous and size-1 connections.
 // Errors: CommError naming the missing ranks, the place of the rendezvous and the time waited.
 #pragma once
@@ -18,10 +18,7 @@ struct GlooOptions {
     std::string group = "world";  // stands in error messages
     Rank rank;
     std::int32_t size = 1;
-    // The address other ranks reach this one at, or the interface that has it (GLOO_SOCKET_IFNAME). An
-    // interface wins; with neither, loopback.
-    std::string address;
-    std::string interface;
+    std::string address = "127.0.0.1";  // the other ranks reach this one at
     Milliseconds connect_timeout{30'000};
 };
 

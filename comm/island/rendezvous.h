@@ -38,5 +38,7 @@ std::uint16_t free_tcp_port(const std::string& host);
 
 // The address of this machine's end of the route to `host`: what other ranks of one network reach it at.
 std::string local_address_towards(const std::string& host, std::uint16_t port);
+// The first IPv4 address of a network interface (GLOO_SOCKET_IFNAME); throws UserError when it has none.
+std::string address_of_interface(const std::string& interface);
 
 }  // namespace atl

@@ -140,6 +140,8 @@ TEST(Rendezvous, the_rank_that_does_not_come_is_named) {
 
 TEST(Rendezvous, loopback_is_reached_from_loopback) {
     EXPECT_EQ(local_address_towards("127.0.0.1", 80), "127.0.0.1");
+    EXPECT_EQ(address_of_interface("lo"), "127.0.0.1");
+    EXPECT_THROW(address_of_interface("no_such_interface"), UserError);
 }
 
 }  // namespace
