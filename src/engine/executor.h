@@ -67,7 +67,7 @@ class Executor {
 
     StepTimes times() const;
     void reset_times();
-    const StepAllocations& allocations() const;
+    StepAllocations allocations() const;
 
   private:
     struct State;

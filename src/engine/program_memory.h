@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/buffer_view.h"
 #include "program/placement.h"
@@ -37,32 +38,35 @@ class Arena {
     std::int64_t bytes_ = 0;
 };
 
+class ProgramMemory;
+
 struct ProgramMemoryOptions {
-    bool measure = false;  // fill the arenas, so that touched_bytes() means something
-    const class ProgramMemory* share_with = nullptr;  // whose parameters, state and activation arena to use
+    bool measure = false;                       // fill the arenas, so that touched_bytes() means something
+    const ProgramMemory* share_with = nullptr;  // whose parameters, state and activation arena to use
 };
 
 class ProgramMemory {
   public:
-    ProgramMemory(const Program& program, const Placement& placement, ProgramMemoryOptions options = {});
+    // Program and placement must outlive the memory.
+    ProgramMemory(const Program& program, const Placement& placement,
+                  const ProgramMemoryOptions& options = {});
 
-    std::byte* address(ValueId id) const { return addresses_[static_cast<std::size_t>(id.value())]; }
     BufferView view(ValueId id) const;
     BufferView view(const std::string& name) const { return view(program_.find(name)); }
     std::byte* scratch(OpId id) const;  // null for an op without scratch
 
-    // Sum over the arenas of this memory, shared ones not counted again.
+    // Sums over the arenas this memory made itself.
     std::int64_t placed_bytes() const;
     std::int64_t touched_bytes() const;
 
   private:
-    Arena& arena_for(ArenaId id, std::int64_t bytes, const ProgramMemoryOptions& options);
+    void make_arena(ArenaId id, std::int64_t bytes, const ProgramMemoryOptions& options);
 
-    const Program& program_;  // must outlive the memory
+    const Program& program_;
     const Placement& placement_;
-    std::map<ArenaId, std::shared_ptr<Arena>> arenas_;  // shared with memories that share_with this one
-    std::map<ArenaId, bool> is_shared_;
-    std::vector<std::byte*> addresses_;  // [value]
+    std::map<ArenaId, std::shared_ptr<Arena>> own_arenas_;  // shared with memories that share_with this one
+    std::map<ArenaId, std::shared_ptr<Arena>> arenas_;      // own ones and borrowed ones
+    std::vector<std::byte*> addresses_;                     // [value]
 };
 
 }  // namespace atl

@@ -101,7 +101,7 @@ class Island {
     std::int64_t predicted_bytes() const;  // arenas, as placed
     std::int64_t measured_bytes()
         const;  // highest bytes touched, and all that libtorch allocated behind them
-    const StepAllocations& allocations() const;
+    StepAllocations allocations() const;
 
   private:
     struct State;
