@@ -80,7 +80,7 @@ class JsonLines {
                                                path_.string(), number_, error.byte, error.what()));
         }
         if (!object.is_object())
-            throw CorruptDataError(fmt::format("[data] {}:{}: found a {}, expected a JSON object",
+            throw CorruptDataError(fmt::format("[data] {}:{}: found {}, expected a JSON object",
                                                path_.string(), number_, object.type_name()));
         return object;
     }
