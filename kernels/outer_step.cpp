@@ -1,0 +1,71 @@
+#include "kernels/outer_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "kernels/dispatch.h"
+#include "kernels/outer_step_operations.h"
+
+namespace atl::kernels {
+namespace {
+
+std::int64_t size_of(std::span<const float> values) {
+    return static_cast<std::int64_t>(values.size());
+}
+
+}  // namespace
+
+void subtract(std::span<const float> before, std::span<const float> after, std::span<float> delta,
+              InstructionSet set) {
+    ATOLL_CHECK_EQ(before.size(), after.size());
+    ATOLL_CHECK_EQ(before.size(), delta.size());
+    dispatch(Subtract{size_of(delta), before.data(), after.data(), delta.data()}, set);
+}
+
+void add_weighted(std::span<const float> values, float weight, std::span<float> accumulator,
+                  InstructionSet set) {
+    ATOLL_CHECK_EQ(values.size(), accumulator.size());
+    dispatch(AddWeighted{size_of(values), values.data(), weight, accumulator.data()}, set);
+}
+
+void scale(std::span<float> values, float factor, InstructionSet set) {
+    dispatch(Scale{size_of(values), values.data(), factor}, set);
+}
+
+void interpolate(std::span<const float> source, float fraction, std::span<float> target, InstructionSet set) {
+    ATOLL_CHECK_EQ(source.size(), target.size());
+    // target + (source − target) is not always source.
+    if (fraction == 1.0F) {
+        std::copy(source.begin(), source.end(), target.begin());
+        return;
+    }
+    dispatch(Interpolate{size_of(source), source.data(), fraction, target.data()}, set);
+}
+
+void outer_sgd_step(const OuterSgd& settings, std::span<const float> delta, std::span<float> theta,
+                    std::span<float> velocity, InstructionSet set) {
+    ATOLL_CHECK_EQ(delta.size(), theta.size());
+    if (settings.momentum == 0.0F) {
+        dispatch(PlainSgd{size_of(delta), settings.learning_rate, delta.data(), theta.data()}, set);
+        return;
+    }
+    ATOLL_CHECK_EQ(delta.size(), velocity.size());
+    dispatch(MomentumSgd{size_of(delta), settings.learning_rate, settings.momentum, settings.nesterov,
+                         delta.data(), theta.data(), velocity.data()},
+             set);
+}
+
+bool all_finite(std::span<const float> values, InstructionSet set) {
+    bool finite = true;
+    dispatch(AllFinite{size_of(values), values.data(), &finite}, set);
+    return finite;
+}
+
+double norm(std::span<const float> values, InstructionSet set) {
+    double sum = 0;
+    dispatch(FixedSquareSum{size_of(values), values.data(), &sum}, set);
+    return std::sqrt(sum);
+}
+
+}  // namespace atl::kernels

@@ -1,0 +1,109 @@
+// The outer loop's arithmetic as plain loops without FMA: every vector width rounds alike.
+#include "kernels/dispatch.h"
+#include "kernels/fixed_lanes.h"
+#include "kernels/outer_step_operations.h"
+#include "kernels/simd.h"
+
+namespace atl::kernels {
+namespace ATOLL_INSTRUCTION_SET {
+namespace {
+
+void run(const Subtract& op) {
+    const Subtract local = op;  // not reachable through the pointers it holds
+    for (std::int64_t i = 0; i < local.count; ++i) local.delta[i] = local.before[i] - local.after[i];
+}
+
+void run(const AddWeighted& op) {
+    const AddWeighted local = op;
+    for (std::int64_t i = 0; i < local.count; ++i) local.accumulator[i] += local.weight * local.values[i];
+}
+
+void run(const Scale& op) {
+    const Scale local = op;
+    for (std::int64_t i = 0; i < local.count; ++i) local.values[i] *= local.factor;
+}
+
+void run(const Interpolate& op) {
+    const Interpolate local = op;
+    for (std::int64_t i = 0; i < local.count; ++i) {
+        local.target[i] += local.fraction * (local.source[i] - local.target[i]);
+    }
+}
+
+void run(const PlainSgd& op) {
+    const PlainSgd local = op;
+    for (std::int64_t i = 0; i < local.count; ++i) local.theta[i] -= local.learning_rate * local.delta[i];
+}
+
+void run(const MomentumSgd& op) {
+    const MomentumSgd local = op;
+    for (std::int64_t i = 0; i < local.count; ++i) {
+        const float delta = local.delta[i];
+        const float velocity = local.momentum * local.velocity[i] + delta;
+        const float direction = local.nesterov ? delta + local.momentum * velocity : velocity;
+        local.velocity[i] = velocity;
+        local.theta[i] -= local.learning_rate * direction;
+    }
+}
+
+void run(const AllFinite& op) {
+    constexpr std::int32_t kExponent = 0x7f800000;
+    const AllFinite local = op;
+    *op.finite = true;
+    constexpr std::int64_t kBlock = 4096;
+    for (std::int64_t first = 0; first < local.count; first += kBlock) {
+        const std::int64_t end = first + kBlock < local.count ? first + kBlock : local.count;
+        std::int32_t bad = 0;
+        for (std::int64_t i = first; i < end; ++i) {
+            bad |= (__builtin_bit_cast(std::int32_t, local.values[i]) & kExponent) == kExponent ? 1 : 0;
+        }
+        if (bad != 0) {
+            *op.finite = false;
+            return;
+        }
+    }
+}
+
+void run(const FixedSquareSum& op) {
+    *op.sum = fixed_sum(op.values, op.count, [](double x) { return x * x; });
+}
+
+}  // namespace
+}  // namespace ATOLL_INSTRUCTION_SET
+
+using ATOLL_INSTRUCTION_SET::kInstructionSet;
+
+template <>
+void run_variant<kInstructionSet>(const Subtract& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const AddWeighted& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const Scale& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const Interpolate& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const PlainSgd& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const MomentumSgd& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const AllFinite& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const FixedSquareSum& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+
+}  // namespace atl::kernels
