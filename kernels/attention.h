@@ -5,7 +5,7 @@
 // A qkv row is q heads, k heads, v heads: [tokens, (heads + 2·kv_heads) · D]. out and dout are
 // [tokens, heads · D], lse is [heads, tokens]: the logarithm of each row's sum of exponentials. starts [tokens + 1]
 // holds the first token of each document, then `tokens` until the end. T is float or double; a NaN in q, k or v
-// reaches the outputs that depend on it.
+// reaches every output that depends on it (and perhaps others of its document, never of another).
 //
 // Scratch: kernels/scratch.h says how much, the caller brings it, nothing is allocated. Threads: up to
 // shape.threads of the caller's OpenMP, over (document, key/value head); results don't depend on their number.

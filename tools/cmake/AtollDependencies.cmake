@@ -1,5 +1,6 @@
 # Every third-party library, as an imported target. All come from Debian but libtorch.
 find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
