@@ -11,6 +11,7 @@
 
 namespace atl {
 
+// Fields of nested objects are named "outer.inner"; fields that are null are left out.
 using HuggingFaceField = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
 using HuggingFaceConfig = std::map<std::string, HuggingFaceField>;
 

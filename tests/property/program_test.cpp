@@ -1,0 +1,153 @@
+// Laws of programs over random ones: the text form loses nothing, and whatever two values share bytes in a placement,
+// no timing of the ops makes them live at once. The timings come from the virtual executor with random durations, so
+// the placer's own reasoning is not its judge.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "program/checker.h"
+#include "program/dependencies.h"
+#include "program/placement.h"
+#include "program/text.h"
+#include "program/virtual_executor.h"
+#include "support/random_program.h"
+
+namespace atl {
+namespace {
+
+TEST(TextProperty, parse_after_print_gives_the_same_program) {
+    for (std::uint64_t seed = 0; seed < 500; ++seed) {
+        SCOPED_TRACE(seed);
+        const auto program = test::arbitrary_program(seed);
+        const auto text = print(program);
+        ASSERT_EQ(parse_program(text), program) << text;
+        ASSERT_EQ(print(parse_program(text)), text);
+    }
+}
+
+TEST(TextProperty, any_difference_changes_the_plan_hash) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        SCOPED_TRACE(seed);
+        auto program = test::legal_program(seed, 10);
+        const auto hash = plan_hash(program);
+        program.ops[5].scratch_bytes += 1;
+        ASSERT_NE(plan_hash(program), hash);
+    }
+}
+
+struct Life {
+    std::int64_t begin_byte = 0, end_byte = 0;
+    double from_seconds = 1e300, to_seconds = 0;
+};
+
+// Every activation's and scratch's bytes, and the time from the start of the first op that touches it to the end of
+// the last.
+std::vector<Life> lives(const Program& program, const Placement& placement, const VirtualRun& run) {
+    std::vector<Life> by_value(program.values.size());
+    std::vector<Life> all;
+    for (const auto& op : program.ops) {
+        const auto index = static_cast<std::size_t>(op.id.value());
+        const auto& time = run.ops[0][index];
+        for (const auto* ids : {&op.reads, &op.writes})
+            for (const auto id : *ids) {
+                auto& life = by_value[static_cast<std::size_t>(program.resolve(id).base.value())];
+                life.from_seconds = std::min(life.from_seconds, time.start_seconds);
+                life.to_seconds = std::max(life.to_seconds, time.end_seconds);
+            }
+        const auto offset = placement.scratch_offset_bytes[index];
+        if (op.scratch_bytes > 0)
+            all.push_back({offset, offset + op.scratch_bytes, time.start_seconds, time.end_seconds});
+    }
+    for (const auto& value : program.values) {
+        if (value.view_of || value.role != Role::activation) continue;
+        const auto index = static_cast<std::size_t>(value.id.value());
+        by_value[index].begin_byte = placement.value_offset_bytes[index];
+        by_value[index].end_byte = by_value[index].begin_byte + value.bytes();
+        all.push_back(by_value[index]);
+    }
+    return all;
+}
+
+void expect_no_two_alive_on_one_byte(const Program& program, const Placement& placement, std::uint64_t seed) {
+    test::RandomChoice random(seed + 1'000'000);
+    for (int trial = 0; trial < 5; ++trial) {
+        std::vector<double> seconds(program.ops.size());
+        for (auto& duration : seconds)
+            duration = 1 + static_cast<double>(random.below(random.one_in(4) ? 1000 : 5));
+        const auto run = execute_virtually({program}, {seconds});
+        const auto all = lives(program, placement, run);
+        for (std::size_t i = 0; i < all.size(); ++i)
+            for (std::size_t j = i + 1; j < all.size(); ++j) {
+                const bool share_bytes =
+                    all[i].begin_byte < all[j].end_byte && all[j].begin_byte < all[i].end_byte;
+                const bool live_at_once =
+                    all[i].from_seconds < all[j].to_seconds && all[j].from_seconds < all[i].to_seconds;
+                ASSERT_FALSE(share_bytes && live_at_once) << i << " and " << j << "\n" << print(program);
+            }
+    }
+}
+
+TEST(PlacementProperty, no_timing_makes_two_values_live_on_one_byte) {
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        SCOPED_TRACE(seed);
+        auto program = test::legal_program(seed, 60);
+        ASSERT_TRUE(check_programs({program}).empty()) << check_programs({program}).front();
+        const auto before = program;
+        const auto placement = place(program);
+        ASSERT_EQ(program, before) << "no after edge was allowed";
+        const auto problems = check_placement(program, placement);
+        ASSERT_TRUE(problems.empty()) << problems.front();
+        expect_no_two_alive_on_one_byte(program, placement, seed);
+    }
+}
+
+TEST(PlacementProperty, after_edges_save_memory_and_are_what_makes_it_safe) {
+    std::int64_t plain_bytes = 0, saved_bytes = 0;
+    int needed = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        SCOPED_TRACE(seed);
+        auto program = test::legal_program(seed, 60);
+        const auto before = program;
+        plain_bytes += place(program).peak_bytes();
+        const auto placement = place(program, {.after_edge_distance = 4});
+        saved_bytes += placement.peak_bytes();
+        ASSERT_TRUE(check_programs({program}).empty());
+        const auto problems = check_placement(program, placement);
+        ASSERT_TRUE(problems.empty()) << problems.front();
+        expect_no_two_alive_on_one_byte(program, placement, seed);
+        if (program != before) {
+            ++needed;
+            ASSERT_FALSE(check_placement(before, placement).empty()) << "the edges were needless";
+        }
+    }
+    EXPECT_GT(needed, 50);
+    EXPECT_LT(saved_bytes, plain_bytes * 95 / 100);
+}
+
+TEST(HappensBeforeProperty, equals_reachability_over_edges) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        SCOPED_TRACE(seed);
+        const auto program = test::legal_program(seed, 40);
+        const HappensBefore happens_before(program);
+        const auto edges = data_edges(program);
+        // reaches[a][b]: a path of data edges and issue order leads from a to b.
+        const auto n = program.ops.size();
+        std::vector<std::vector<bool>> reaches(n, std::vector<bool>(n, false));
+        for (std::size_t b = 0; b < n; ++b)
+            for (std::size_t a = 0; a < b; ++a) {
+                const bool direct = program.ops[a].resource == program.ops[b].resource ||
+                                    std::ranges::binary_search(edges[b], OpId(static_cast<std::int32_t>(a)));
+                if (!direct) continue;
+                reaches[a][b] = true;
+                for (std::size_t c = 0; c < a; ++c)
+                    if (reaches[c][a]) reaches[c][b] = true;
+            }
+        for (std::size_t a = 0; a < n; ++a)
+            for (std::size_t b = 0; b < n; ++b)
+                ASSERT_EQ(happens_before(program.ops[a].id, program.ops[b].id), reaches[a][b])
+                    << a << " " << b;
+    }
+}
+
+}  // namespace
+}  // namespace atl

@@ -1,0 +1,123 @@
+// The virtual executor and the cost model on cases worked out by hand. Each program's ops and durations are given as
+// a table, each expected time is the sum that stands beside it.
+#include <gtest/gtest.h>
+
+#include "core/check.h"
+#include "program/cost_model.h"
+#include "program/text.h"
+#include "program/virtual_executor.h"
+
+namespace atl {
+namespace {
+
+constexpr auto kCompute = static_cast<std::size_t>(Resource::compute);
+constexpr auto kLink = static_cast<std::size_t>(Resource::link_intra);
+
+Program with_values(const std::string& rest, int rank = 0) {
+    return parse_program(fmt::format("program 1 rank {}\n", rank) +
+                         "group dp 0 1\n"
+                         "value in input device f32 [4]\n"
+                         "value a activation device f32 [4]\n"
+                         "value b activation device f32 [4]\n"
+                         "value c activation device f32 [4]\n"
+                         "value d activation device f32 [4]\n"
+                         "value g gradient device f32 [4]\n"
+                         "value h gradient device f32 [4]\n" +
+                         rest);
+}
+
+TEST(VirtualExecutor, ops_of_two_resources_overlap_where_data_lets_them) {
+    const auto program = with_values(
+        "op 0 swiglu in -> a\n"
+        "op 1 swiglu a -> b resource=copy\n"
+        "op 2 swiglu a -> c\n"
+        "op 3 add b c -> d\n");
+    const auto run = execute_virtually({program}, {{1, 5, 2, 1}});
+    EXPECT_EQ(run.ops[0][0], (VirtualOpTime{0, 1}));
+    EXPECT_EQ(run.ops[0][1], (VirtualOpTime{1, 6}));
+    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{1, 3}));  // beside op 1
+    EXPECT_EQ(run.ops[0][3], (VirtualOpTime{6, 7}));  // waits for op 1
+    EXPECT_EQ(run.step_seconds, 7);
+    EXPECT_EQ(run.busy_seconds[0][kCompute], 4);
+}
+
+TEST(VirtualExecutor, an_op_waits_for_its_resource_in_issue_order_even_if_its_data_are_there) {
+    const auto program = with_values(
+        "op 0 swiglu in -> a\n"
+        "op 1 swiglu a -> b resource=copy\n"
+        "op 2 swiglu in -> c resource=copy\n");
+    const auto run = execute_virtually({program}, {{3, 2, 1}});
+    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{5, 6}));
+}
+
+TEST(VirtualExecutor, after_edges_hold_back_what_data_would_not) {
+    const auto program = with_values(
+        "op 0 swiglu in -> a resource=copy\n"
+        "op 1 swiglu in -> b after=0\n");
+    EXPECT_EQ(execute_virtually({program}, {{4, 1}}).ops[0][1], (VirtualOpTime{4, 5}));
+}
+
+TEST(VirtualExecutor, a_write_waits_for_readers_of_what_it_overwrites) {
+    const auto program = with_values(
+        "op 0 linear_backward_weight in in -> g\n"
+        "op 1 square_sum g -> a resource=copy\n"
+        "op 2 linear_backward_weight in in -> g accumulate=true\n");
+    EXPECT_EQ(execute_virtually({program}, {{1, 6, 1}}).ops[0][2], (VirtualOpTime{7, 8}));
+}
+
+// Rank 1 is twice as slow. Each bucket's reduction starts when the slower rank's gradient is there.
+TEST(VirtualExecutor, a_collective_starts_when_the_last_rank_arrives_and_ends_for_all) {
+    const std::string ops =
+        "op 0 linear_backward_weight in in -> g\n"
+        "op 1 all_reduce g -> g group=dp resource=link_intra\n"
+        "op 2 linear_backward_weight in in -> h\n"
+        "op 3 all_reduce h -> h group=dp sequence=1 resource=link_intra\n"
+        "op 4 square_sum g h -> a\n";
+    const auto run =
+        execute_virtually({with_values(ops, 0), with_values(ops, 1)}, {{1, 3, 1, 3, 1}, {2, 3, 2, 4, 1}});
+    for (const auto rank : {0u, 1u}) {
+        EXPECT_EQ(run.ops[rank][1], (VirtualOpTime{2, 5}));  // rank 1 arrives at 2
+        EXPECT_EQ(run.ops[rank][3], (VirtualOpTime{5, 9}));  // link busy until 5; the longer duration counts
+        EXPECT_EQ(run.ops[rank][4], (VirtualOpTime{9, 10}));
+        EXPECT_EQ(run.busy_seconds[rank][kLink], 7);
+    }
+    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{1, 2}));  // overlaps the first reduction
+    EXPECT_EQ(run.step_seconds, 10);
+}
+
+TEST(VirtualExecutor, ranks_that_deadlock_fail_a_check_naming_an_op) {
+    const auto first = with_values(
+        "op 0 all_reduce g -> g group=dp resource=link_intra\n"
+        "op 1 all_reduce h -> h group=tp resource=link_intra\n");
+    const auto second = with_values(
+        "op 0 all_reduce h -> h group=tp resource=link_intra\n"
+        "op 1 all_reduce g -> g group=dp resource=link_intra\n",
+        1);
+    try {
+        execute_virtually({first, second}, {{1, 1}, {1, 1}});
+        FAIL();
+    } catch (const CheckError& error) {
+        EXPECT_NE(std::string(error.what()).find("all_reduce"), std::string::npos) << error.what();
+    }
+}
+
+TEST(CostModel, compute_takes_the_longer_of_arithmetic_and_memory_plus_overhead) {
+    const MachineRates rates{
+        .flops_per_second = 100, .memory_bytes_per_second = 10, .op_overhead_seconds = 0.5};
+    const auto program = with_values(
+        "op 0 swiglu in -> a flops=300 bytes=20\n"
+        "op 1 swiglu a -> b flops=100 bytes=40\n");
+    EXPECT_EQ(predicted_seconds(program, rates), (std::vector<double>{0.5 + 3, 0.5 + 4}));
+}
+
+TEST(CostModel, a_ring_all_reduce_pays_latency_for_each_of_its_steps) {
+    const MachineRates rates{.link_intra = {.bytes_per_second = 1000, .latency_seconds = 0.25}};
+    const auto program = with_values(
+        "op 0 all_reduce g -> g group=dp resource=link_intra bytes=500\n"
+        "op 1 broadcast g -> g group=dp resource=link_intra bytes=500\n");
+    // Two ranks: 2 · (2 - 1) steps and 2 - 1 steps.
+    EXPECT_EQ(predicted_seconds(program, rates), (std::vector<double>{0.5 + 0.5, 0.25 + 0.5}));
+}
+
+}  // namespace
+}  // namespace atl
