@@ -1,0 +1,44 @@
+// Which processes a run on this machine consists of: pure, so that it can be shown and tested without starting any.
+//
+// Errors: UserError for a site that the config does not name.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "core/child_process.h"
+
+namespace atl {
+
+struct LaunchRequest {
+    RunConfig config;
+    std::filesystem::path run_directory;  // holds the resolved config.toml
+    std::filesystem::path programs;       // where atoll and atoll-worker lie
+    std::optional<std::string> site;      // this site alone; nothing = all sites of the config
+    bool with_coordinator = false;        // beside one site; always when all sites run here
+    std::string resume = "auto";          // auto, none or the path of a checkpoint
+    std::optional<std::int64_t> stop_at;  // inner steps
+    std::vector<int> processors;          // this process may use
+};
+
+struct LaunchPlan {
+    struct IslandProcesses {
+        std::string site;
+        std::int64_t threads = 1;  // per rank
+        int restarts = 0;
+        std::vector<ChildOptions> ranks;  // without what changes from start to start
+    };
+    std::optional<ChildOptions> coordinator;
+    std::vector<IslandProcesses> islands;
+};
+
+LaunchPlan plan_launch(const LaunchRequest& request);
+
+// The rendezvous of an island's n-th start: files of an earlier one would be taken for live ranks.
+std::filesystem::path rendezvous_directory(const std::filesystem::path& run_directory,
+                                           const std::string& site, int start);
+
+}  // namespace atl
