@@ -1,0 +1,164 @@
+// `atoll run CONFIG`: the whole job on this machine, or one site of it with --site.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/launch_plan.h"
+#include "cli/run_summary.h"
+#include "cli/supervisor.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+
+namespace atl::cli {
+namespace {
+
+struct RunOptions {
+    ConfigOptions config;
+    std::filesystem::path run_directory;
+    std::string site;
+    bool with_coordinator = false;
+    std::string resume = "auto";
+    std::int64_t stop_at = 0;
+    bool json = false;
+};
+
+std::vector<int> allowed_processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> processors;
+    if (::sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+        if (CPU_ISSET(processor, &set)) processors.push_back(processor);
+    return processors;
+}
+
+// One launcher a run directory: a second one would mix two runs in it. Held until the process ends.
+class DirectoryLock {
+  public:
+    explicit DirectoryLock(const std::filesystem::path& path)
+        : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+        if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) != 0)
+            throw UserError(fmt::format("[run] another atoll run works in {}; choose another --run-dir",
+                                        path.parent_path().string()));
+    }
+    ~DirectoryLock() { ::close(file_); }
+    DirectoryLock(const DirectoryLock&) = delete;
+    DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+  private:
+    int file_;
+};
+
+void refuse_to_mix_runs(const FileSystem& files, const std::filesystem::path& directory,
+                        const std::string& resume) {
+    if (resume == "none" && files.exists(directory / "checkpoints") &&
+        !files.list(directory / "checkpoints").empty())
+        throw UserError(
+            fmt::format("[run] --resume none, but {} holds checkpoints of an earlier run; remove it, or "
+                        "choose another --run-dir, or go on with --resume auto",
+                        directory.string()));
+    if (resume != "auto" && resume != "none" && !files.exists(resume))
+        throw UserError(
+            fmt::format("--resume {}: no such checkpoint; auto and none are the other choices", resume));
+}
+
+std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesystem::path& run_directory,
+                                       FileSystem& files) {
+    std::vector<SupervisedGroup> groups;
+    if (plan.coordinator)
+        groups.push_back({.name = "coordinator",
+                          .processes = [child = *plan.coordinator](int) { return std::vector{child}; },
+                          .process_name = [](std::size_t) { return "process"; },
+                          .restarts = 1000,
+                          .essential = false,
+                          .gets_interrupt = true});
+    for (const auto& island : plan.islands)
+        groups.push_back({.name = "site " + island.site,
+                          .processes =
+                              [island, run_directory, &files](int start) {
+                                  const auto rendezvous =
+                                      rendezvous_directory(run_directory, island.site, start);
+                                  if (files.exists(rendezvous)) files.remove_all(rendezvous);
+                                  files.create_directories(rendezvous);
+                                  auto ranks = island.ranks;
+                                  for (auto& rank : ranks) {
+                                      rank.command.push_back("--rendezvous");
+                                      rank.command.push_back(rendezvous.string());
+                                  }
+                                  return ranks;
+                              },
+                          .process_name = [](std::size_t rank) { return fmt::format("rank {}", rank); },
+                          .restarts = island.restarts,
+                          // The coordinator ends the run for all its sites; without it here, the site leaves.
+                          .gets_interrupt = !plan.coordinator});
+    return groups;
+}
+
+int run(Context& context, const RunOptions& options) {
+    RunConfig config = load(context, options.config);
+    if (config.data.train.empty()) throw UserError("[run] data.train is empty: there is nothing to train on");
+    const auto directory = std::filesystem::absolute(
+        options.run_directory.empty() ? std::filesystem::path(config.run.directory) : options.run_directory);
+    config.run.directory = directory.string();
+    FileSystem& files = *context.files;
+    refuse_to_mix_runs(files, directory, options.resume);
+    files.create_directories(directory);
+    const DirectoryLock lock(directory / "launcher.lock");
+    files.write_text_atomically(directory / "config.toml", to_toml(config));
+    context.log.also_to(directory / "log.txt");
+
+    LaunchRequest request{.config = config,
+                          .run_directory = directory,
+                          .programs = program_directory(),
+                          .with_coordinator = options.with_coordinator,
+                          .resume = options.resume,
+                          .processors = allowed_processors()};
+    if (!options.site.empty()) request.site = options.site;
+    if (options.stop_at > 0) request.stop_at = options.stop_at;
+    const LaunchPlan plan = plan_launch(request);
+    for (const auto& island : plan.islands)
+        context.log.info("[run] site {}: {} rank(s), {} thread(s) each{}", island.site, island.ranks.size(),
+                         island.threads, island.ranks.front().processors.empty() ? "" : ", pinned");
+
+    std::vector<std::string> sites;
+    for (const auto& island : plan.islands) sites.push_back(island.site);
+    for (const auto& site : sites) files.remove_all(directory / "summaries" / (site + ".json"));
+    int code = supervise(groups_of(plan, directory, files), {}, context.log);
+
+    const RunSummary summary = summarize_run(files, directory, sites);
+    files.write_text_atomically(directory / "summary.json", summary.json);
+    if (!summary.hashes_equal) {
+        context.log.error("[run] the sites' parameters differ");
+        code = std::max(code, kRunFailed);
+    }
+    if (options.json) {
+        fmt::print("{}", summary.json);
+    } else {
+        fmt::print("{}run directory: {}\n", summary.table, directory.string());
+    }
+    return code;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+    const auto options = std::make_shared<RunOptions>();
+    CLI::App& verb = *app.add_subcommand("run", "Train: the whole job on this machine, or one site of it");
+    verb.alias("train");
+    add_config_options(verb, options->config);
+    verb.add_option("--run-dir", options->run_directory, "Where the run's files go (default: runs/NAME)");
+    verb.add_option("--site", options->site, "Run this site alone, against the coordinator of the config");
+    verb.add_flag("--with-coordinator", options->with_coordinator, "With --site: host the coordinator too");
+    verb.add_option("--resume", options->resume, "auto, none, or a checkpoint's path")->capture_default_str();
+    verb.add_option("--stop-at", options->stop_at, "Stop after this inner step, with a checkpoint")
+        ->check(CLI::PositiveNumber);
+    verb.add_flag("--json", options->json, "Print the summary as one JSON object");
+    verb.callback(
+        [&context, options] { context.command = [&context, options] { return run(context, *options); }; });
+}
+
+}  // namespace atl::cli
