@@ -1,0 +1,68 @@
+// RankTeam: how the gateway tells the other ranks of its island what to do next. Every rank executes the same
+// orders; only the gateway knows where they come from.
+//
+// The gateway may wait long for other sites. It then sends `wait` every second, so that no rank sits in a collective
+// whose end depends on another site, and a dead gateway is noticed within the island's timeout.
+//
+// Threads: one caller. Errors: CommError when a rank of the island is lost. Cost: one broadcast of 48 bytes an order.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/island/collective.h"
+#include "core/clock.h"
+
+namespace atl {
+
+struct RankOrder {
+    enum class Kind : std::uint8_t {
+        wait = 0,   // nothing yet
+        train = 1,  // one inner step: `step` (from 0) on data block `block`
+        take_state =
+            2,  // parameters from the gateway; with moments and the optimizer's count if `with_moments`
+        evaluate = 3,  // windows [begin, end)
+        stop = 4,      // end with `exit_code`
+    };
+    Kind kind = Kind::wait;
+    std::int64_t step = 0;
+    std::int64_t block = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    bool with_moments = false;
+    int exit_code = 0;
+
+    static RankOrder train(std::int64_t step, std::int64_t block) {
+        return {.kind = Kind::train, .step = step, .block = block};
+    }
+    static RankOrder take_state(bool with_moments) {
+        return {.kind = Kind::take_state, .with_moments = with_moments};
+    }
+    static RankOrder evaluate(std::int64_t begin, std::int64_t end) {
+        return {.kind = Kind::evaluate, .begin = begin, .end = end};
+    }
+    static RankOrder stop(int exit_code) { return {.kind = Kind::stop, .exit_code = exit_code}; }
+
+    bool operator==(const RankOrder&) const = default;
+};
+
+class RankTeam {
+  public:
+    // `collective` joins all ranks of the island; null for an island of one. Both outlive the team.
+    RankTeam(IslandCollective* collective, const Clock& clock, Milliseconds timeout);
+
+    bool is_gateway() const { return collective_ == nullptr || collective_->rank() == Rank(0); }
+
+    void announce(const RankOrder& order);  // gateway
+    void keep_alive();                      // gateway: sends `wait` if nothing was sent for a second
+    RankOrder receive();                    // the others: the next order that is not `wait`
+
+  private:
+    void broadcast(std::span<double> words);
+
+    IslandCollective* collective_;
+    const Clock& clock_;
+    Milliseconds timeout_;
+    TimePoint last_sent_;
+};
+
+}  // namespace atl

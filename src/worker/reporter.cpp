@@ -1,0 +1,108 @@
+#include "worker/reporter.h"
+
+#include "metrics/progress.h"
+
+namespace atl {
+
+Reporter::Reporter(ReporterOptions options, const RunConfig& config, FileSystem& files, const Clock& clock,
+                   Log log)
+    : options_(std::move(options)),
+      config_(config),
+      files_(files),
+      clock_(clock),
+      log_(std::move(log)),
+      metrics_(files, options_.run_directory / "metrics" / (options_.site + ".jsonl")),
+      start_(clock.now()) {}
+
+void Reporter::step_done(std::int64_t steps_done, double learning_rate, const StepResult& result) {
+    if (first_step_ < 0) first_step_ = steps_done - 1;
+    if (!result.applied)
+        log_.warning("[train] step {}: the gradient norm is not finite; nothing was changed", steps_done);
+    interval_.loss_sum += result.loss_sum;
+    interval_.tokens += result.tokens;
+    interval_.seconds += result.seconds;
+    interval_.gradient_norm = result.gradient_norm;
+    ++interval_steps_;
+    site_tokens_ += result.tokens;
+    step_seconds_ += result.seconds;
+    if (steps_done % config_.monitor.log_interval != 0 && steps_done != config_.train.steps) return;
+
+    train_loss_ = interval_.mean_loss();
+    const double tokens_per_second = static_cast<double>(interval_.tokens) / interval_.seconds;
+    const double utilization = options_.flops_per_step * static_cast<double>(interval_steps_) /
+                               interval_.seconds / options_.matmul_peak_flops_per_second;
+    log_.info("{}", progress_line({.step = steps_done,
+                                   .steps = config_.train.steps,
+                                   .elapsed_seconds = elapsed_seconds(),
+                                   .first_step = first_step_,
+                                   .loss = *train_loss_,
+                                   .gradient_norm = interval_.gradient_norm,
+                                   .lr = learning_rate,
+                                   .tokens_per_second = tokens_per_second,
+                                   .model_flops_utilization = utilization,
+                                   .memory_bytes = static_cast<double>(current_rss_bytes())}));
+    metrics_.write({{"step", steps_done},
+                    {"elapsed_seconds", elapsed_seconds()},
+                    {"train_loss", *train_loss_},
+                    {"gradient_norm", interval_.gradient_norm},
+                    {"learning_rate", learning_rate},
+                    {"tokens", site_tokens_},
+                    {"tokens_per_second", tokens_per_second},
+                    {"model_flops_utilization", utilization},
+                    {"rss_bytes", current_rss_bytes()}});
+    interval_ = {};
+    interval_steps_ = 0;
+}
+
+void Reporter::round_committed(std::int64_t round, std::int64_t steps_done, std::size_t contributors,
+                               std::int64_t tokens, const ExchangeTotals& totals) {
+    run_tokens_ += tokens;
+    log_.info("round {} committed at step {}: {} site(s), {} sent, exchange {}", round, steps_done,
+              contributors, human_bytes(static_cast<double>(totals.payload_bytes_sent)),
+              human_duration(totals.seconds - exchange_seconds_));
+    metrics_.write({{"round", round},
+                    {"step", steps_done},
+                    {"elapsed_seconds", elapsed_seconds()},
+                    {"contributors", static_cast<std::int64_t>(contributors)},
+                    {"exchange_seconds", totals.seconds - exchange_seconds_},
+                    {"payload_bytes_sent", totals.payload_bytes_sent},
+                    {"wire_bytes_sent", totals.wire_bytes_sent},
+                    {"wire_bytes_received", totals.wire_bytes_received}});
+    exchange_seconds_ = totals.seconds;
+}
+
+void Reporter::evaluated(std::int64_t round, std::int64_t steps_done, double loss) {
+    validation_loss_ = loss;
+    log_.info("round {} step {}: validation loss {:.4f} nats per token", round, steps_done, loss);
+    metrics_.write({{"round", round}, {"step", steps_done}, {"val_loss", loss}});
+}
+
+void Reporter::finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,
+                        const std::string& parameters_blake2b, const ExchangeTotals& totals) {
+    Summary summary;
+    summary.parameters = parameters;
+    summary.steps = steps_done;
+    summary.rounds = rounds;
+    summary.tokens = run_tokens_;
+    summary.train_loss = train_loss_;
+    summary.val_loss = validation_loss_;
+    if (step_seconds_ > 0) {
+        const auto steps = static_cast<double>(steps_done - first_step_);
+        summary.tokens_per_second = static_cast<double>(site_tokens_) / elapsed_seconds();
+        summary.compute_utilization = step_seconds_ / elapsed_seconds();
+        summary.model_flops_utilization =
+            options_.flops_per_step * steps / step_seconds_ / options_.matmul_peak_flops_per_second;
+    }
+    summary.payload_bytes_sent = totals.payload_bytes_sent;
+    summary.wire_bytes_sent = totals.wire_bytes_sent;
+    summary.wire_bytes_received = totals.wire_bytes_received;
+    summary.exchange_seconds = totals.seconds;
+    summary.peak_rss_bytes = peak_rss_bytes();
+    summary.parameters_blake2b = parameters_blake2b;
+    summary.more = {{"site", options_.site}};
+    const auto directory = options_.run_directory / "summaries";
+    files_.create_directories(directory);
+    write_summary(files_, directory / (options_.site + ".json"), summary);
+}
+
+}  // namespace atl

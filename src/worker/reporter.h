@@ -1,0 +1,71 @@
+// Reporter: what a site says about itself while it trains: one line per logging interval, metrics/SITE.jsonl, and at
+// the end its summary. Only the gateway has one.
+//
+// Threads: one caller. Errors: StorageError when a file can't be written.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/run_config.h"
+#include "core/clock.h"
+#include "core/file_system.h"
+#include "core/log.h"
+#include "island/island.h"
+#include "metrics/metrics.h"
+#include "metrics/summary.h"
+
+namespace atl {
+
+struct ReporterOptions {
+    std::filesystem::path run_directory;
+    std::string site;
+    double flops_per_step = 0;                // of the whole island
+    double matmul_peak_flops_per_second = 0;  // of the whole island
+};
+
+// What the exchange has moved since the start of the process.
+struct ExchangeTotals {
+    std::int64_t payload_bytes_sent = 0;
+    std::int64_t wire_bytes_sent = 0;
+    std::int64_t wire_bytes_received = 0;
+    double seconds = 0;
+};
+
+class Reporter {
+  public:
+    Reporter(ReporterOptions options, const RunConfig& config, FileSystem& files, const Clock& clock,
+             Log log);
+
+    void step_done(std::int64_t steps_done, double learning_rate, const StepResult& result);
+    // `tokens` of the round's contributors, all sites.
+    void round_committed(std::int64_t round, std::int64_t steps_done, std::size_t contributors,
+                         std::int64_t tokens, const ExchangeTotals& totals);
+    void evaluated(std::int64_t round, std::int64_t steps_done, double loss);
+    void finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,
+                  const std::string& parameters_blake2b, const ExchangeTotals& totals);
+
+  private:
+    double elapsed_seconds() const { return seconds(clock_.now() - start_); }
+
+    ReporterOptions options_;
+    RunConfig config_;
+    FileSystem& files_;
+    const Clock& clock_;
+    Log log_;
+    MetricsLog metrics_;
+    TimePoint start_;
+    std::int64_t first_step_ = -1;
+    // Since the last line.
+    StepResult interval_;
+    std::int64_t interval_steps_ = 0;
+    // Since the start.
+    double step_seconds_ = 0;
+    double exchange_seconds_ = 0;
+    std::int64_t site_tokens_ = 0;
+    std::int64_t run_tokens_ = 0;
+    std::optional<double> train_loss_;
+    std::optional<double> validation_loss_;
+};
+
+}  // namespace atl

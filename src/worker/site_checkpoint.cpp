@@ -1,0 +1,100 @@
+#include "worker/site_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace atl {
+namespace {
+
+struct Section {
+    TensorKind kind;
+    const char* name;
+};
+
+std::vector<Section> sections(const Island& island) {
+    std::vector<Section> all{{TensorKind::parameter, "parameters"}};
+    if (island.has_moments()) {
+        all.push_back({TensorKind::first_moment, "moment1"});
+        all.push_back({TensorKind::second_moment, "moment2"});
+    }
+    return all;
+}
+
+void read_into(const CheckpointReader& reader, const std::string& name, const BufferView& values) {
+    if (values.dtype == DType::f64)
+        reader.read(name, values.as<double>());
+    else
+        reader.read(name, values.as<float>());
+}
+
+std::filesystem::path site_directory(const SiteCheckpointNames& names, Step step) {
+    return checkpoint_directory(names.checkpoints, step) / ("site_" + names.site);
+}
+
+}  // namespace
+
+void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
+                           const CheckpointRef& ref, Island& island, OuterFragment& outer) {
+    const CheckpointMetadata metadata{
+        .run_id = names.run_id,
+        .step = ref.step,
+        .round = ref.round,
+        .seed = static_cast<std::uint64_t>(config.run.seed),
+        .optimizer_step = island.optimizer_steps(),
+        .model = model_json(island.options().model),
+        .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()}}.dump(),
+    };
+    CheckpointWriter writer(files, checkpoint_directory(names.checkpoints, ref.step), {.site = names.site},
+                            metadata);
+    for (const auto& section : sections(island))
+        for (const auto& tensor : island.tensors())
+            writer.add(fmt::format("{}/{}", section.name, tensor.name), tensor.shape,
+                       island.tensor(section.kind, tensor.name));
+    for (const auto& section : outer.sections())
+        writer.add(section.name, {static_cast<std::int64_t>(section.values.size())}, view_of(section.values));
+    writer.commit();
+    prune_checkpoints(files, names.checkpoints, names.site, static_cast<int>(config.checkpoint.keep));
+}
+
+std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names) {
+    std::vector<CheckpointRef> offered;
+    for (const auto& found : find_checkpoints(files, names.checkpoints)) {
+        if (!found.complete_for(names.site)) continue;
+        const CheckpointReader reader(files, site_directory(names, found.step));
+        const auto& metadata = reader.metadata();
+        if (metadata.run_id != names.run_id) continue;
+        const auto extra = nlohmann::json::parse(metadata.extra);
+        offered.push_back({metadata.step, metadata.round, hash128_from_hex(extra.at("state_hash"))});
+    }
+    return offered;
+}
+
+void read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
+                          Island& island, OuterFragment& outer) {
+    const CheckpointReader reader(files, site_directory(names, step));
+    for (const auto& section : sections(island))
+        for (const auto& tensor : island.tensors())
+            read_into(reader, fmt::format("{}/{}", section.name, tensor.name),
+                      island.tensor(section.kind, tensor.name));
+    for (const auto& section : outer.sections()) reader.read(section.name, section.values);
+    island.set_optimizer_steps(reader.metadata().optimizer_step);
+}
+
+void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island) {
+    const CheckpointReader reader(files, path);
+    const std::string section = reader.section("anchor").empty() ? "parameters" : "anchor";
+    for (const auto& tensor : island.tensors()) {
+        const std::string name = section + "/" + tensor.name;
+        if (!reader.contains(name) || element_count(reader.tensor(name).shape) != element_count(tensor.shape))
+            throw UserError(
+                fmt::format("model.init = \"{}\": it holds no tensor {} of {} elements; is it a checkpoint "
+                            "of this model?",
+                            path.string(), tensor.name, element_count(tensor.shape)));
+        read_into(reader, name, island.tensor(TensorKind::parameter, tensor.name));
+    }
+}
+
+}  // namespace atl

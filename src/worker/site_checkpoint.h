@@ -1,0 +1,39 @@
+// What a site writes to disk and finds again: the island's parameters and moments, and the outer state. Stopping
+// and going on from it is the same as never stopping, at any inner step (the part of a round already trained is in
+// the local parameters).
+//
+// Sections of a checkpoint (src/checkpoint/FORMAT.md): parameters, moment1, moment2, anchor, outer_momentum,
+// residual. Threads: one caller. Errors: StorageError, CorruptDataError; a checkpoint of another model is a UserError.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "config/run_config.h"
+#include "island/island.h"
+#include "outer/outer_state.h"
+#include "rounds/control.h"
+
+namespace atl {
+
+struct SiteCheckpointNames {
+    std::filesystem::path checkpoints;  // RUN/checkpoints
+    std::string run_id;
+    std::string site;
+};
+
+void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
+                           const CheckpointRef& ref, Island& island, OuterFragment& outer);
+
+// The complete checkpoints of this run that the site holds, newest first.
+std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names);
+
+// Fills island and outer state from the site's checkpoint of that step.
+void read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
+                          Island& island, OuterFragment& outer);
+
+// Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero.
+void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island);
+
+}  // namespace atl

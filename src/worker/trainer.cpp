@@ -1,0 +1,97 @@
+#include "worker/trainer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "island/schedule.h"
+
+namespace atl {
+namespace {
+
+CorpusOptions corpus_options(const RunConfig& config) {
+    return {.vocab = shape_of(config.model).vocab,
+            .end_of_text = static_cast<Token>(config.data.end_of_text)};
+}
+
+BatchShape batch_shape(const RunConfig& config) {
+    return {.context = config.model.context,
+            .sequences_per_step = config.train.sequences_per_step,
+            .micro_batch = config.train.micro_batch};
+}
+
+IslandOptions island_options(const RunConfig& config, std::int32_t threads) {
+    return {.model = shape_of(config.model),
+            .optim = config.optim,
+            .batch = batch_shape(config),
+            .threads = threads,
+            .collective_timeout = Milliseconds(config.timeouts.island_ms)};
+}
+
+}  // namespace
+
+Trainer::Trainer(const RunConfig& config, const FileSystem& files, std::int32_t threads,
+                 IslandCollective* collective)
+    : config_(config),
+      collective_(collective),
+      corpus_(files, config.data.train, corpus_options(config)),
+      batches_(corpus_, batch_shape(config), static_cast<std::uint64_t>(config.run.seed)),
+      island_(std::make_unique<Island>(island_options(config, threads), collective)) {
+    if (config.data.validation.empty()) return;
+    validation_.emplace(files, config.data.validation, corpus_options(config));
+    windows_.emplace(*validation_, EvaluationShape{.context = config.model.context,
+                                                   .micro_batch = config.train.micro_batch});
+}
+
+std::int64_t Trainer::evaluation_windows() const {
+    if (!windows_) return 0;
+    const std::int64_t wanted = config_.monitor.eval_windows;
+    return wanted > 0 ? std::min(wanted, windows_->window_count()) : windows_->window_count();
+}
+
+StepResult Trainer::train(std::int64_t step, std::int64_t block) {
+    for (std::int64_t i = 0; i < island_->local_micro_batches(); ++i)
+        batches_.read(block, island_->micro_batch_of(i), island_->inputs(i));
+    return island_->step(learning_rate(config_.optim, step, config_.train.steps));
+}
+
+EvaluationResult Trainer::evaluate(std::int64_t begin, std::int64_t end) {
+    return windows_ ? island_->evaluate(*windows_, begin, end) : EvaluationResult{};
+}
+
+void Trainer::take_state(bool with_moments) {
+    if (collective_ == nullptr) return;
+    const Milliseconds timeout(config_.timeouts.island_ms);
+    std::vector kinds{TensorKind::parameter};
+    if (with_moments && island_->has_moments())
+        kinds.insert(kinds.end(), {TensorKind::first_moment, TensorKind::second_moment});
+    for (const TensorKind kind : kinds)
+        for (const auto& tensor : island_->tensors())
+            collective_->broadcast(island_->tensor(kind, tensor.name), Rank(0), timeout);
+    if (!with_moments) return;
+    double steps = static_cast<double>(island_->optimizer_steps());
+    collective_->broadcast(view_of(std::span(&steps, 1)), Rank(0), timeout);
+    island_->set_optimizer_steps(static_cast<std::int64_t>(steps));
+}
+
+int Trainer::serve(RankTeam& team) {
+    for (;;) {
+        const RankOrder order = team.receive();
+        switch (order.kind) {
+            case RankOrder::Kind::wait:
+                break;
+            case RankOrder::Kind::train:
+                train(order.step, order.block);
+                break;
+            case RankOrder::Kind::take_state:
+                take_state(order.with_moments);
+                break;
+            case RankOrder::Kind::evaluate:
+                evaluate(order.begin, order.end);
+                break;
+            case RankOrder::Kind::stop:
+                return order.exit_code;
+        }
+    }
+}
+
+}  // namespace atl

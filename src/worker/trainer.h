@@ -1,0 +1,50 @@
+// Trainer: what every rank of an island does: inner steps on data blocks, evaluation, and taking over the gateway's
+// state. Owns the corpus and the island.
+//
+// Threads: one caller. Errors: UserError for data that is not there, CommError for a lost rank.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "comm/island/collective.h"
+#include "config/run_config.h"
+#include "core/file_system.h"
+#include "data/corpus.h"
+#include "data/evaluation.h"
+#include "data/micro_batch.h"
+#include "island/island.h"
+#include "worker/rank_team.h"
+
+namespace atl {
+
+class Trainer {
+  public:
+    // `collective` joins all ranks of the island; null for one rank. All arguments outlive the trainer.
+    Trainer(const RunConfig& config, const FileSystem& files, std::int32_t threads,
+            IslandCollective* collective);
+
+    Island& island() { return *island_; }
+    const BatchReader& batches() const { return batches_; }
+    std::int64_t evaluation_windows() const;  // 0: no validation data
+
+    // Inner step `step` (from 0) on the block with this number in the endless stream.
+    StepResult train(std::int64_t step, std::int64_t block);
+    EvaluationResult evaluate(std::int64_t begin, std::int64_t end);
+    // Parameters, and with moments all that an inner optimizer remembers, become the gateway's on every rank.
+    void take_state(bool with_moments);
+
+    // A rank that is not the gateway: executes orders until it is told to stop. Returns the exit code.
+    int serve(RankTeam& team);
+
+  private:
+    RunConfig config_;
+    IslandCollective* collective_;
+    Corpus corpus_;
+    BatchReader batches_;
+    std::optional<Corpus> validation_;
+    std::optional<EvaluationWindows> windows_;
+    std::unique_ptr<Island> island_;
+};
+
+}  // namespace atl
