@@ -1,0 +1,40 @@
+// `atoll bench CONFIG`: how fast one island trains, beside the matmul peak of the same run.
+#include "cli/verbs.h"
+#include "cli/worker_command.h"
+
+namespace atl::cli {
+namespace {
+
+struct BenchOptions {
+    ConfigOptions config;
+    std::int64_t steps = 10;
+    std::int64_t threads = 1;
+    bool json = false;
+};
+
+int bench(const BenchOptions& options) {
+    std::vector<std::string> arguments{"bench",     options.config.file.string(),
+                                       "--steps",   std::to_string(options.steps),
+                                       "--threads", std::to_string(options.threads)};
+    for (const auto& value : options.config.overrides) arguments.insert(arguments.end(), {"--set", value});
+    if (options.json) arguments.push_back("--json");
+    return run_worker(arguments);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+    const auto options = std::make_shared<BenchOptions>();
+    CLI::App& verb = *app.add_subcommand("bench", "Speed and memory of one island on random tokens");
+    add_config_options(verb, options->config);
+    verb.add_option("--steps", options->steps, "Timed steps")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    verb.add_option("--threads", options->threads, "Compute threads")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    verb.add_flag("--json", options->json, "Print one JSON object");
+    verb.callback([&context, options] { context.command = [options] { return bench(*options); }; });
+}
+
+}  // namespace atl::cli
