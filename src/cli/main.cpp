@@ -11,7 +11,10 @@ namespace atl::cli {
 namespace {
 
 void add_verbs(CLI::App& app, Context& context) {
+    add_bench(app, context);
+    add_eval(app, context);
     add_prepare(app, context);
+    add_run(app, context);
     add_validate(app, context);
     add_version(app, context);
 }
