@@ -1,0 +1,121 @@
+// `atoll` as people and scripts meet it: exit codes, what stands on which stream, --json alone on its stream.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "config/load_config.h"
+#include "core/child_process.h"
+#include "core/file_system.h"
+#include "support/temporary_directory.h"
+
+namespace atl {
+namespace {
+
+constexpr Milliseconds kPatience{60'000};
+
+struct Outcome {
+    int code = -1;
+    std::string output;
+    std::string errors;
+};
+
+class CliTest : public testing::Test {
+  protected:
+    // Runs `atoll ARGUMENTS` in the temporary directory.
+    Outcome atoll(const std::string& arguments) {
+        const std::string program = std::string(std::getenv("ATOLL_BINARY_DIR")) + "/atoll";
+        const std::string line =
+            "cd " + directory_.path().string() + " && " + program + " " + arguments + " >out 2>err";
+        ChildProcess shell(
+            {.command = {"/bin/sh", "-c", line}, .environment = {}, .output = {}, .processors = {}});
+        const auto status = shell.wait_for(kPatience);
+        EXPECT_TRUE(status && status->signal == 0) << line;
+        return {status ? status->code : -1, files_->read_text(directory_.path() / "out"),
+                files_->read_text(directory_.path() / "err")};
+    }
+    void write(const std::string& name, const std::string& text) {
+        files_->write_text_atomically(directory_.path() / name, text);
+    }
+
+    test::TemporaryDirectory directory_;
+    std::unique_ptr<FileSystem> files_ = make_system_file_system();
+};
+
+TEST_F(CliTest, help_names_the_verbs_and_is_a_success) {
+    const Outcome outcome = atoll("--help");
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.errors, "");
+    for (const char* verb : {"prepare", "validate", "version"})
+        EXPECT_NE(outcome.output.find(verb), std::string::npos) << outcome.output;
+    EXPECT_EQ(atoll("validate --help").code, 0);
+}
+
+TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2) {
+    for (const char* arguments :
+         {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2"}) {
+        const Outcome outcome = atoll(arguments);
+        EXPECT_EQ(outcome.code, 2) << arguments;
+        EXPECT_EQ(outcome.output, "") << arguments;
+        EXPECT_NE(outcome.errors, "") << arguments;
+    }
+    EXPECT_NE(atoll("valdate").errors.find("nearest: validate"), std::string::npos);
+}
+
+TEST_F(CliTest, validate_prints_a_config_that_reads_back_and_notices_on_standard_error) {
+    write("run.toml", "[outer]\nsync_every = 20\n");
+    const Outcome outcome = atoll("validate run.toml --set train.steps=40 --set run.name=mine");
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_NE(outcome.errors.find("run.toml:2: outer.sync_every is read as outer.inner_steps"),
+              std::string::npos);
+    write("resolved.toml", outcome.output);
+    const RunConfig config =
+        load_config(*files_, {.file = directory_.path() / "resolved.toml", .overrides = {}}).config;
+    EXPECT_EQ(config.outer.inner_steps, 20);
+    EXPECT_EQ(config.train.steps, 40);
+    EXPECT_EQ(config.run.directory, "runs/mine");
+}
+
+TEST_F(CliTest, a_wrong_config_is_reported_whole_with_exit_code_2) {
+    write("run.toml", "[train]\nstep = 1\nsteps = 0\n");
+    const Outcome outcome = atoll("validate run.toml --set run.seed=x");
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_EQ(outcome.errors,
+              "run.toml:2: train.step = 1: unknown key; nearest known key: train.steps\n"
+              "run.toml:3: train.steps = 0: outside its range: integer ≥ 1\n"
+              "--set: run.seed = x: must be an integer\n");
+    const auto json = nlohmann::json::parse(atoll("validate run.toml --json").output);
+    EXPECT_EQ(json.at("valid"), false);
+    EXPECT_EQ(json.at("problems").size(), 2U);
+    write("good.toml", "");
+    EXPECT_EQ(nlohmann::json::parse(atoll("validate good.toml --json").output).at("valid"), true);
+}
+
+TEST_F(CliTest, prepare_writes_what_it_says_it_wrote) {
+    write("a.txt", "hello");
+    write("b.md", "world!");
+    const Outcome outcome = atoll("prepare a.txt b.md --out corpus --held-out 0 --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_NE(outcome.errors.find("no document was held out"), std::string::npos);
+    const auto json = nlohmann::json::parse(outcome.output);
+    EXPECT_EQ(json.at("train").at("documents"), 2);
+    EXPECT_EQ(json.at("train").at("bytes"), 11);
+    EXPECT_EQ(json.at("train").at("tokens"), 13);
+    EXPECT_EQ(outcome.output, files_->read_text(directory_.path() / "corpus" / "corpus.json"));
+    EXPECT_EQ(atoll("prepare a.txt b.md --out corpus").code, 2);  // there already
+    write("run.toml", "[data]\ntrain = \"corpus/train_*.bin\"\n");
+    EXPECT_EQ(atoll("validate run.toml").code, 0);
+}
+
+TEST_F(CliTest, prepare_tells_missing_inputs_from_corrupt_ones) {
+    EXPECT_EQ(atoll("prepare absent.txt --out corpus").code, 2);
+    write("broken.txt.gz", "not gzip at all");
+    const Outcome outcome = atoll("prepare broken.txt.gz --out corpus");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.errors.find("broken.txt.gz, byte"), std::string::npos) << outcome.errors;
+    EXPECT_FALSE(files_->exists(directory_.path() / "corpus"));
+}
+
+}  // namespace
+}  // namespace atl
