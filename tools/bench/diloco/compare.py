@@ -149,7 +149,8 @@ def compare(atoll, folder, options, initial_state, sites, held_out):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="tools/bench/diloco/run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="cpu")
     parser.add_argument("--data", type=pathlib.Path, default=SOURCE / "data/linux-doc",
                         help="token shards of the byte tokenizer, as tools/quickstart makes them")

@@ -99,7 +99,8 @@ def compare(shape_name, atoll, turns, peers):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="tools/bench/eager/run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", default=list(SPEEDUP), help="s1, s2, s3")
     parser.add_argument("--preset", default="cpu")
     parser.add_argument("--turns", type=int, default=5, help="of each program")

@@ -93,7 +93,8 @@ def check_export(atoll, report, folder, data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="tools/bench/interop/run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
