@@ -17,7 +17,7 @@
 
 #include "comm/island/collective.h"
 #include "config/run_config.h"
-#include "data/evaluation.h"
+#include "data/evaluation_windows.h"
 #include "data/micro_batch.h"
 #include "engine/executor.h"
 #include "model/model_shape.h"
