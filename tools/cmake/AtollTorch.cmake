@@ -19,8 +19,9 @@ if(NOT EXISTS ${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so)
 endif()
 
 add_library(atoll::torch INTERFACE IMPORTED GLOBAL)
-target_include_directories(atoll::torch SYSTEM INTERFACE ${ATOLL_TORCH_ROOT}/include
-    ${ATOLL_TORCH_ROOT}/include/torch/csrc/api/include)
+# Searched after the system's headers: libtorch brings an fmt of its own, whose library it does not.
+target_compile_options(atoll::torch INTERFACE "SHELL:-idirafter ${ATOLL_TORCH_ROOT}/include"
+    "SHELL:-idirafter ${ATOLL_TORCH_ROOT}/include/torch/csrc/api/include")
 target_compile_definitions(atoll::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
 target_link_libraries(atoll::torch INTERFACE atoll::gloo -Wl,--no-as-needed
     ${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so ${ATOLL_TORCH_ROOT}/lib/libc10.so -Wl,--as-needed)
