@@ -33,8 +33,8 @@ void run(const SwigluBackward<T>& op) {
                 const Vec<T> gate = load_first(gates + f, lanes);
                 const Vec<T> up = load_first(gates + op.width + f, lanes);
                 const Vec<T> dact = load_first(op.dact + row * op.width + f, lanes);
-                const Vec<T> open = logistic<T>(gate);
-                const Vec<T> slope = open * fma(gate, T{1} - open, broadcast(T{1}));
+                const auto [open, closed] = logistic<T>(gate);
+                const Vec<T> slope = open * fma(gate, closed, broadcast(T{1}));
                 store_first(dgates + f, dact * up * slope, lanes);
                 store_first(dgates + op.width + f, dact * gate * open, lanes);
             });
@@ -68,10 +68,10 @@ void run(const GeluBackward<T>& op) {
     parallel_ranges(op.count, kLanes<T>, [&](Range range) {
         for_vectors<T>(range.end - range.begin, [&](std::int64_t i, std::int64_t lanes) {
             const Vec<T> x = load_first(op.x + range.begin + i, lanes);
-            const Vec<T> open = logistic<T>(gelu_argument<T>(x));
+            const auto [open, closed] = logistic<T>(gelu_argument<T>(x));
             const Vec<T> inner_slope =
                 kTwoRootTwoOverPi<T> * fma(x * x, broadcast(3 * kCubic<T>), broadcast(T{1}));
-            const Vec<T> slope = open * fma(x * inner_slope, T{1} - open, broadcast(T{1}));
+            const Vec<T> slope = open * fma(x * inner_slope, closed, broadcast(T{1}));
             store_first(op.dx + range.begin + i, load_first(op.dy + range.begin + i, lanes) * slope, lanes);
         });
     });

@@ -68,10 +68,19 @@ inline Vec<T> exponential(Vec<T> x) {
     return x < Constants::kSmallest ? Vec<T>{} : mantissa * scale;
 }
 
-// 1 / (1 + e^−x)
+// open = 1 / (1 + e^−x) and closed = 1 − open, both with a small relative error: 1 − open would cancel for large x.
 template <class T>
-inline Vec<T> logistic(Vec<T> x) {
-    return T{1} / (T{1} + exponential<T>(-x));
+struct Logistic {
+    Vec<T> open;
+    Vec<T> closed;
+};
+template <class T>
+inline Logistic<T> logistic(Vec<T> x) {
+    // Bounded so that e · open is never ∞ · 0; at e^80 open is as good as 0.
+    const Vec<T> exponent = -x > T{80} ? broadcast(T{80}) : -x;
+    const Vec<T> e = exponential<T>(exponent);
+    const Vec<T> open = T{1} / (T{1} + e);
+    return {open, e * open};
 }
 
 }  // namespace atl::kernels::ATOLL_INSTRUCTION_SET

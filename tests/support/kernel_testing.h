@@ -1,6 +1,7 @@
 // What the kernels' tests share: random inputs, the instruction sets to try, errors, finite differences.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
