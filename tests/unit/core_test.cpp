@@ -73,6 +73,15 @@ TEST(Random, normal_numbers_have_mean_zero_and_variance_one) {
     EXPECT_NEAR(square / count, 1, 0.05);
 }
 
+TEST(Random, normal_numbers_are_the_inverse_of_the_distribution_function) {
+    const RandomStream stream(7, "weights");
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+        const double x = stream.normal(i);
+        const double below = (static_cast<double>(stream.bits(i) >> 11) + 0.5) * 0x1.0p-53;
+        EXPECT_NEAR(std::erfc(-x / std::sqrt(2.0)) / 2 / below, 1, 1e-13) << i;
+    }
+}
+
 TEST(Random, a_permutation_visits_every_position_once) {
     for (const std::uint64_t size : {1, 2, 3, 17, 1000}) {
         const RandomPermutation permutation(3, 5, size);
