@@ -1,4 +1,4 @@
-// ModelShape: the numbers that make a model, and the presets for well-known ones.
+// ModelShape: the numbers that make a model.
 //
 // llama: RMSNorm, rotary positions, grouped heads, SwiGLU, no biases. gpt2: LayerNorm, learned positions, GELU
 // (tanh form), biases, head tied to the embedding.
@@ -7,9 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/run_config.h"
@@ -37,10 +35,7 @@ struct ModelShape {
 // One line per broken rule ("heads 12 is not a multiple of kv_heads 5"); empty if the shape can be built.
 std::vector<std::string> problems(const ModelShape& shape);
 
-// The shape a config asks for. With a preset, all but the context comes from the preset.
+// Of a resolved config: presets and derived numbers are filled in (src/config).
 ModelShape shape_of(const ModelConfig& config);
-
-std::optional<ModelShape> preset(std::string_view name);  // "llama-1b", "gpt2-124m", …
-std::vector<std::string> preset_names();                  // sorted
 
 }  // namespace atl

@@ -1,14 +1,17 @@
-// Models as data: presets' parameter counts and tensor names against the published models, initial values as a
+// Models as data: the presets' parameter counts and tensor names against the published models, initial values as a
 // function of the logical index alone, flops by hand, the Hugging Face spelling there and back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "config/model_preset.h"
 #include "core/error.h"
 #include "model/flops.h"
 #include "model/hugging_face.h"
 #include "model/initial_values.h"
+#include "support/small_models.h"
 
 namespace atl {
 namespace {
@@ -20,25 +23,25 @@ const TensorSpec& find(const std::vector<TensorSpec>& tensors, const std::string
 }
 
 TEST(Presets, have_the_published_parameter_counts) {
-    EXPECT_EQ(parameter_count(*preset("gpt2-124m")), 124'439'808);
-    EXPECT_EQ(parameter_count(*preset("gpt2-355m")), 354'823'168);
-    EXPECT_EQ(parameter_count(*preset("gpt2-774m")), 774'030'080);
-    EXPECT_EQ(parameter_count(*preset("gpt2-1558m")), 1'557'611'200);
-    EXPECT_EQ(parameter_count(*preset("llama-1b")), 1'235'814'400);
-    EXPECT_EQ(parameter_count(*preset("llama-3b")), 3'212'749'824);
-    EXPECT_EQ(parameter_count(*preset("llama-8b")), 8'030'261'248);
-}
-
-TEST(Presets, can_all_be_built) {
-    for (const auto& name : preset_names()) EXPECT_TRUE(problems(*preset(name)).empty()) << name;
-    EXPECT_EQ(preset("llama-9000b"), std::nullopt);
+    const std::map<std::string, std::int64_t> published = {
+        {"gpt2-124m", 124'439'808},    {"gpt2-355m", 354'823'168},        {"gpt2-774m", 774'030'080},
+        {"gpt2-1558m", 1'557'611'200}, {"llama-1b", 1'235'814'400},       {"llama-3b", 3'212'749'824},
+        {"llama-7b", 6'738'415'616},   {"llama-8b", 8'030'261'248},       {"llama-13b", 13'015'864'320},
+        {"llama-70b", 70'553'706'496}, {"tinyllama-1.1b", 1'100'048'384},
+    };
+    for (const auto& name : model_preset_names()) {
+        const auto shape = shape_of(*model_preset(name));
+        EXPECT_TRUE(problems(shape).empty()) << name;
+        ASSERT_TRUE(published.contains(name)) << name;
+        EXPECT_EQ(parameter_count(shape), published.at(name)) << name;
+    }
 }
 
 TEST(ModelShape, problems_name_the_rule_and_both_numbers) {
-    auto shape = *preset("llama-tiny");
+    auto shape = test::tiny_llama();
     shape.kv_heads = 3;
     EXPECT_EQ(problems(shape), std::vector<std::string>{"heads 4 is not a multiple of kv_heads 3"});
-    shape = *preset("gpt2-tiny");
+    shape = test::tiny_gpt2();
     shape.tied = false;
     shape.hidden = 65;
     EXPECT_EQ(problems(shape).size(), 2u);
@@ -46,23 +49,17 @@ TEST(ModelShape, problems_name_the_rule_and_both_numbers) {
     EXPECT_EQ(problems(shape), std::vector<std::string>{"layers is 0; it must be at least 1"});
 }
 
-TEST(ModelShape, a_config_gives_a_preset_its_context_or_every_number_itself) {
-    ModelConfig config;
-    config.preset = "gpt2-124m";
-    config.context = 512;
-    EXPECT_EQ(shape_of(config).layers, 12);
-    EXPECT_EQ(shape_of(config).context, 512);
-    config.preset = "gpt3";
-    EXPECT_THROW(shape_of(config), UserError);
-    config = ModelConfig{.layers = 3, .hidden = 96, .heads = 6, .kv_heads = 2, .ffn = 256};
+TEST(ModelShape, of_a_config_has_its_numbers) {
+    const ModelConfig config{.layers = 3, .hidden = 96, .heads = 6, .kv_heads = 2, .ffn = 256, .context = 40};
     const auto shape = shape_of(config);
     EXPECT_EQ(shape.head_width, 16);
     EXPECT_EQ(shape.qkv_rows(), (6 + 2 * 2) * 16);
+    EXPECT_EQ(shape.context, 40);
     EXPECT_TRUE(problems(shape).empty());
 }
 
 TEST(Tensors, of_a_llama_are_those_of_its_hugging_face_model) {
-    auto shape = *preset("llama-tiny");
+    auto shape = test::tiny_llama();
     shape.layers = 1;
     std::vector<std::string> names;
     for (const auto& tensor : model_tensors(shape)) names.push_back(tensor.name);
@@ -87,7 +84,7 @@ TEST(Tensors, of_a_llama_are_those_of_its_hugging_face_model) {
 }
 
 TEST(Tensors, of_a_gpt2_are_those_of_its_hugging_face_model) {
-    auto shape = *preset("gpt2-124m");
+    auto shape = shape_of(*model_preset("gpt2-124m"));
     shape.layers = 1;
     const auto tensors = model_tensors(shape);
     std::vector<std::string> names;
@@ -105,13 +102,13 @@ TEST(Tensors, of_a_gpt2_are_those_of_its_hugging_face_model) {
 }
 
 TEST(Tensors, only_matrices_decay) {
-    for (const auto* name : {"llama-tiny", "gpt2-tiny"})
-        for (const auto& tensor : model_tensors(*preset(name)))
+    for (const auto& shape : {test::tiny_llama(), test::tiny_gpt2()})
+        for (const auto& tensor : model_tensors(shape))
             EXPECT_EQ(tensor.decays, tensor.shape.size() == 2) << tensor.name;
 }
 
 TEST(InitialValues, of_a_box_are_the_same_as_in_the_whole_tensor) {
-    const auto shape = *preset("llama-tiny");
+    const auto shape = test::tiny_llama();
     const auto tensors = model_tensors(shape);
     const auto& tensor = find(tensors, "model.layers.1.self_attn.q_proj.weight");
     std::vector<float> whole(64 * 64), part(10 * 7);
@@ -126,7 +123,7 @@ TEST(InitialValues, of_a_box_are_the_same_as_in_the_whole_tensor) {
 }
 
 TEST(InitialValues, have_the_spread_of_their_kind_and_depend_on_seed_and_name) {
-    const auto shape = *preset("llama-tiny");  // two layers: residual projections have half the spread
+    const auto shape = test::tiny_llama();  // two layers: residual projections have half the spread
     const auto tensors = model_tensors(shape);
     const auto values = [&](const std::string& name, std::uint64_t seed) {
         const auto& tensor = find(tensors, name);
@@ -149,7 +146,7 @@ TEST(InitialValues, have_the_spread_of_their_kind_and_depend_on_seed_and_name) {
 }
 
 TEST(RopeTable, holds_cosines_then_sines_of_position_times_frequency) {
-    const auto shape = *preset("llama-tiny");  // head width 16
+    const auto shape = test::tiny_llama();  // head width 16
     const auto table = rope_table(shape, 8);
     ASSERT_EQ(table.size(), 8u * 16u);
     EXPECT_EQ(table[0], 1.0);
@@ -160,7 +157,7 @@ TEST(RopeTable, holds_cosines_then_sines_of_position_times_frequency) {
 }
 
 TEST(Flops, count_two_per_weight_and_four_per_attended_key_and_feature) {
-    const auto shape = *preset("llama-tiny");  // 2 layers, hidden 64, qkv rows 128, ffn 192, vocab 257
+    const auto shape = test::tiny_llama();  // 2 layers, hidden 64, qkv rows 128, ffn 192, vocab 257
     const double weights = 64 * 128 + 64 * 64 + 3 * 64 * 192;
     const double attention = 4 * 64 * (128 + 1) / 2.0;
     EXPECT_DOUBLE_EQ(forward_flops_per_token(shape, 128), 2 * (2 * weights + attention) + 2 * 64 * 257);
@@ -168,8 +165,8 @@ TEST(Flops, count_two_per_weight_and_four_per_attended_key_and_feature) {
 }
 
 TEST(HuggingFace, a_shape_comes_back_from_its_config) {
-    for (const auto& name : preset_names()) {
-        const auto shape = *preset(name);
+    for (const auto& name : model_preset_names()) {
+        const auto shape = shape_of(*model_preset(name));
         EXPECT_EQ(shape_from_hugging_face(hugging_face_config(shape)), shape) << name;
     }
 }
@@ -180,8 +177,8 @@ TEST(HuggingFace, optional_fields_have_the_defaults_of_the_format) {
                                                {"n_embd", std::int64_t{768}},
                                                {"n_head", std::int64_t{12}},
                                                {"vocab_size", std::int64_t{50257}}});
-    EXPECT_EQ(gpt2, *preset("gpt2-124m"));
-    auto config = hugging_face_config(*preset("llama-tiny"));
+    EXPECT_EQ(gpt2, shape_of(*model_preset("gpt2-124m")));
+    auto config = hugging_face_config(test::tiny_llama());
     config.erase("rope_theta");
     config["rope_parameters.rope_theta"] = 5e5;
     config["rope_parameters.rope_type"] = std::string("default");
@@ -189,7 +186,7 @@ TEST(HuggingFace, optional_fields_have_the_defaults_of_the_format) {
 }
 
 TEST(HuggingFace, what_can_not_be_built_is_refused_with_every_reason) {
-    auto config = hugging_face_config(*preset("llama-tiny"));
+    auto config = hugging_face_config(test::tiny_llama());
     config["hidden_act"] = std::string("gelu");
     config["attention_bias"] = true;
     config["rope_scaling.rope_type"] = std::string("llama3");
@@ -205,15 +202,15 @@ TEST(HuggingFace, what_can_not_be_built_is_refused_with_every_reason) {
 }
 
 TEST(HuggingFace, only_the_linear_layers_of_gpt2_are_stored_transposed) {
-    for (const auto& tensor : hugging_face_tensors(*preset("gpt2-tiny"))) {
+    for (const auto& tensor : hugging_face_tensors(test::tiny_gpt2())) {
         const bool linear = tensor.name.find(".c_") != std::string::npos && tensor.name.ends_with(".weight");
         EXPECT_EQ(tensor.transposed, linear) << tensor.name;
     }
-    for (const auto& tensor : hugging_face_tensors(*preset("llama-tiny"))) EXPECT_FALSE(tensor.transposed);
-    EXPECT_TRUE(is_ignorable(*preset("gpt2-tiny"), "lm_head.weight"));
-    EXPECT_TRUE(is_ignorable(*preset("gpt2-tiny"), "h.0.attn.bias"));
-    EXPECT_FALSE(is_ignorable(*preset("gpt2-tiny"), "transformer.h.0.attn.c_attn.bias"));
-    EXPECT_FALSE(is_ignorable(*preset("llama-tiny"), "lm_head.weight"));
+    for (const auto& tensor : hugging_face_tensors(test::tiny_llama())) EXPECT_FALSE(tensor.transposed);
+    EXPECT_TRUE(is_ignorable(test::tiny_gpt2(), "lm_head.weight"));
+    EXPECT_TRUE(is_ignorable(test::tiny_gpt2(), "h.0.attn.bias"));
+    EXPECT_FALSE(is_ignorable(test::tiny_gpt2(), "transformer.h.0.attn.c_attn.bias"));
+    EXPECT_FALSE(is_ignorable(test::tiny_llama(), "lm_head.weight"));
 }
 
 }  // namespace

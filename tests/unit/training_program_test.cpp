@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "config/model_preset.h"
 #include "core/check.h"
 #include "model/flops.h"
 #include "model/tensors.h"
@@ -13,15 +14,16 @@
 #include "program/checker.h"
 #include "program/cost_model.h"
 #include "program/virtual_executor.h"
+#include "support/small_models.h"
 
 namespace atl {
 namespace {
 
-std::vector<Program> programs_of(const std::string& preset_name, TrainingProgramOptions options) {
+std::vector<Program> programs_of(const ModelShape& shape, TrainingProgramOptions options) {
     std::vector<Program> programs;
     for (std::int32_t rank = 0; rank < options.data_parallel; ++rank) {
         options.rank = Rank(rank);
-        programs.push_back(make_training_program(*preset(preset_name), options));
+        programs.push_back(make_training_program(shape, options));
     }
     return programs;
 }
@@ -42,22 +44,22 @@ std::int64_t some_scratch(const Program& program, const Op& op) {
 }
 
 TEST(TrainingProgram, passes_the_checker_for_every_kind_of_model_and_group) {
-    for (const auto* name : {"llama-tiny", "gpt2-tiny"})
+    for (const auto& shape : {test::tiny_llama(), test::tiny_gpt2()})
         for (const auto dtype : {DType::f32, DType::f64})
             for (const auto ranks : {1, 2, 3}) {
-                SCOPED_TRACE(fmt::format("{} {} {}", name, static_cast<int>(dtype), ranks));
-                expect_sound(programs_of(name, {.sequences = 2,
-                                                .context = 16,
-                                                .micro_batches = 3,
-                                                .dtype = dtype,
-                                                .data_parallel = ranks,
-                                                .bucket_bytes = 100'000,
-                                                .scratch_bytes = some_scratch}));
+                SCOPED_TRACE(fmt::format("{} {} {}", static_cast<int>(shape.kind), name(dtype), ranks));
+                expect_sound(programs_of(shape, {.sequences = 2,
+                                                 .context = 16,
+                                                 .micro_batches = 3,
+                                                 .dtype = dtype,
+                                                 .data_parallel = ranks,
+                                                 .bucket_bytes = 100'000,
+                                                 .scratch_bytes = some_scratch}));
             }
 }
 
 TEST(TrainingProgram, with_a_tied_head_the_embedding_gradient_is_written_by_head_and_embedding) {
-    auto shape = *preset("llama-tiny");
+    auto shape = test::tiny_llama();
     shape.tied = true;
     const auto program = make_training_program(shape, {.context = 16, .micro_batches = 2});
     expect_sound({program});
@@ -73,7 +75,7 @@ TEST(TrainingProgram, with_a_tied_head_the_embedding_gradient_is_written_by_head
 }
 
 TEST(TrainingProgram, packs_query_key_value_and_gate_up_into_one_product_each) {
-    const auto program = make_training_program(*preset("llama-tiny"), {.context = 16});
+    const auto program = make_training_program(test::tiny_llama(), {.context = 16});
     const auto& packed = program.value(program.find("layers.1.qkv"));
     EXPECT_EQ(packed.shape, (Shape{128, 64}));
     EXPECT_EQ(packed.box, std::nullopt);
@@ -92,8 +94,7 @@ TEST(TrainingProgram, packs_query_key_value_and_gate_up_into_one_product_each) {
 }
 
 TEST(TrainingProgram, every_parameter_has_one_gradient_one_update_and_decays_as_its_tensors_say) {
-    for (const auto* name : {"llama-tiny", "gpt2-tiny"}) {
-        const auto shape = *preset(name);
+    for (const auto& shape : {test::tiny_llama(), test::tiny_gpt2()}) {
         const auto program =
             make_training_program(shape, {.context = 16, .optimizer = AdamwAttributes{.weight_decay = 0.1}});
         std::int64_t gradient_elements = 0, updated_elements = 0;
@@ -107,13 +108,13 @@ TEST(TrainingProgram, every_parameter_has_one_gradient_one_update_and_decays_as_
             EXPECT_EQ(std::get<AdamwAttributes>(op.attributes).weight_decay,
                       weight.shape.size() == 2 ? 0.1 : 0.0);
         }
-        EXPECT_EQ(gradient_elements, parameter_count(shape)) << name;
-        EXPECT_EQ(updated_elements, parameter_count(shape)) << name;
+        EXPECT_EQ(gradient_elements, parameter_count(shape));
+        EXPECT_EQ(updated_elements, parameter_count(shape));
     }
 }
 
 TEST(TrainingProgram, buckets_close_at_their_size_in_the_order_of_backward) {
-    const auto program = make_training_program(*preset("llama-tiny"),
+    const auto program = make_training_program(test::tiny_llama(),
                                                {.context = 16, .data_parallel = 2, .bucket_bytes = 150'000});
     std::vector<std::string> reduced;
     std::int64_t elements = 0;
@@ -126,7 +127,7 @@ TEST(TrainingProgram, buckets_close_at_their_size_in_the_order_of_backward) {
             EXPECT_EQ(op.bytes, bucket.bytes());  // two ranks: 2 · 1/2 of the bucket each
         }
     EXPECT_EQ(reduced, (std::vector<std::string>{"bucket_0", "bucket_1", "bucket_2"}));
-    EXPECT_EQ(elements, parameter_count(*preset("llama-tiny")));
+    EXPECT_EQ(elements, parameter_count(test::tiny_llama()));
     EXPECT_EQ(program.resolve(program.find("grad/lm_head.weight")).base, program.find("bucket_0"));
     EXPECT_EQ(program.resolve(program.find("grad/model.embed_tokens.weight")).base, program.find("bucket_2"));
 }
@@ -134,7 +135,7 @@ TEST(TrainingProgram, buckets_close_at_their_size_in_the_order_of_backward) {
 // On a link that keeps up with backward, only the last bucket's reduction is not hidden behind compute.
 TEST(TrainingProgram, reductions_overlap_the_rest_of_backward) {
     const auto programs =
-        programs_of("llama-tiny", {.context = 64, .data_parallel = 2, .bucket_bytes = 100'000});
+        programs_of(test::tiny_llama(), {.context = 64, .data_parallel = 2, .bucket_bytes = 100'000});
     const MachineRates rates{
         .flops_per_second = 1e9, .memory_bytes_per_second = 1e12, .link_intra = {.bytes_per_second = 1e9}};
     std::vector<std::vector<double>> seconds;
@@ -153,8 +154,7 @@ TEST(TrainingProgram, reductions_overlap_the_rest_of_backward) {
 }
 
 TEST(TrainingProgram, its_flops_are_those_of_the_model_but_for_recomputed_attention) {
-    for (const auto* name : {"llama-tiny", "gpt2-tiny"}) {
-        const auto shape = *preset(name);
+    for (const auto& shape : {test::tiny_llama(), test::tiny_gpt2()}) {
         const auto program =
             make_training_program(shape, {.sequences = 2, .context = 64, .micro_batches = 2});
         double forward = 0, backward = 0;
@@ -165,8 +165,8 @@ TEST(TrainingProgram, its_flops_are_those_of_the_model_but_for_recomputed_attent
                 op.kind == OpKind::attention_backward ? op.flops * 4 / 5 : op.flops;
         }
         const double tokens = 2 * 2 * 64;
-        EXPECT_DOUBLE_EQ(forward, tokens * forward_flops_per_token(shape, 64)) << name;
-        EXPECT_DOUBLE_EQ(backward, tokens * backward_flops_per_token(shape, 64)) << name;
+        EXPECT_DOUBLE_EQ(forward, tokens * forward_flops_per_token(shape, 64));
+        EXPECT_DOUBLE_EQ(backward, tokens * backward_flops_per_token(shape, 64));
     }
 }
 
@@ -193,8 +193,8 @@ std::int64_t live_bytes(const Program& program) {
 }
 
 TEST(TrainingProgram, placement_wastes_next_to_nothing_and_micro_batches_share_their_memory) {
-    for (const auto* name : {"llama-small", "gpt2-124m", "llama-1b"}) {
-        const auto shape = *preset(name);
+    for (const auto* name : {"gpt2-124m", "llama-1b", "llama-8b"}) {
+        const auto shape = shape_of(*model_preset(name));
         std::vector<std::int64_t> arenas;
         for (const auto micro_batches : {1, 4}) {
             auto program = make_training_program(shape, {.micro_batches = micro_batches});
@@ -208,8 +208,7 @@ TEST(TrainingProgram, placement_wastes_next_to_nothing_and_micro_batches_share_t
 }
 
 TEST(EvaluationProgram, has_no_gradients_and_needs_memory_for_a_layer_at_a_time) {
-    for (const auto* name : {"llama-tiny", "gpt2-tiny"}) {
-        auto shape = *preset(name);
+    for (auto shape : {test::tiny_llama(), test::tiny_gpt2()}) {
         shape.layers = 8;
         auto program = make_evaluation_program(shape, {.sequences = 2, .context = 32, .micro_batches = 2});
         expect_sound({program});
@@ -219,20 +218,20 @@ TEST(EvaluationProgram, has_no_gradients_and_needs_memory_for_a_layer_at_a_time)
         }
         auto training = make_training_program(shape, {.sequences = 2, .context = 32});
         const ArenaId arena{Role::activation, Space::device};
-        EXPECT_LT(place(program).arena_bytes.at(arena), place(training).arena_bytes.at(arena) / 4) << name;
+        EXPECT_LT(place(program).arena_bytes.at(arena), place(training).arena_bytes.at(arena) / 4);
     }
 }
 
 TEST(TrainingProgram, plain_gradient_descent_needs_no_moments) {
     const auto program =
-        make_training_program(*preset("llama-tiny"), {.context = 16, .optimizer = SgdAttributes{}});
+        make_training_program(test::tiny_llama(), {.context = 16, .optimizer = SgdAttributes{}});
     expect_sound({program});
     for (const auto& value : program.values)
         EXPECT_TRUE(value.role != Role::state || value.name == "rope_table") << value.name;
 }
 
 TEST(TrainingProgram, refuses_a_context_beyond_the_models_and_a_rank_outside_its_group) {
-    const auto shape = *preset("llama-tiny");
+    const auto shape = test::tiny_llama();
     EXPECT_THROW(make_training_program(shape, {.context = 129}), CheckError);
     EXPECT_THROW(make_training_program(shape, {.rank = Rank(1)}), CheckError);
 }
