@@ -42,9 +42,9 @@ void int8_encode(std::span<const float> values, Moments moments, std::span<std::
     ATOLL_CHECK(moments.is_finite(), "mean {}, sigma {}", moments.mean, moments.sigma);
     const float step = moments.sigma * kSigmasPerStep;
     const float inverse_step = step > 0 && std::isfinite(1 / step) ? 1 / step : 0.0F;
-    dispatch(
-        Int8Encode{values.data(), size_of(values), moments.mean, inverse_step, codes.data(), codebook.data()},
-        set);
+    dispatch(Int8Encode{values.data(), size_of(values), moments.mean, step, inverse_step, codes.data(),
+                        codebook.data()},
+             set);
 }
 
 void int8_decode(std::span<const std::uint8_t> codes, std::span<const float, kInt8Bins> codebook,

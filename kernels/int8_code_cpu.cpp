@@ -28,64 +28,124 @@ void run(const CentredSums& op) {
     *op.square_sum = squares.sum();
 }
 
-// Codes as 32-bit numbers; the space after `count` is written too, up to a whole vector.
-void quantise(const float* values, std::int64_t count, float mean, float inverse_step, std::int32_t* codes) {
+constexpr std::int64_t kPiece = 1024;      // values worked off in the first-level cache
+constexpr double kResidualUnit = 0x1p-24;  // of a step; a residual of half a step is 2^23 of them
+constexpr std::int64_t kFlushPieces = 32;  // 2^15 values: their residuals stay below half of kOneValue
+constexpr std::int64_t kOneValue = std::int64_t{1} << 40;
+
+struct Piece {
+    std::int32_t codes[kPiece + 16];  // what lies 4096 bytes apart looks alike to the processor
+    std::int32_t residuals[kPiece];   // value less centre of its bin, in kResidualUnit; 0 where clipped
+    bool clipped = false;             // anything was
+};
+
+// (value − mean) / step; the code is this, bounded, rounded to even, plus 128.
+inline float scaled_value(const Int8Encode& op, float value) {
+    return (value - op.mean) * op.inverse_step;
+}
+
+void quantise(const Int8Encode& op, std::int64_t first, std::int64_t count, Piece& piece) {
     typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
     const Vec<float> least = broadcast(-128.0F);
     const Vec<float> most = broadcast(127.0F);
     const Vec<float> rounder =
         broadcast(12582912.0F);  // 1.5 · 2^23: adding it rounds to an integer, ties to even
+    IntVector outside{};
     for_vectors<float>(count, [&](std::int64_t i, std::int64_t lanes) {
-        Vec<float> scaled = (load_first(values + i, lanes) - mean) * inverse_step;
-        scaled = scaled < least ? least : scaled;
-        scaled = scaled > most ? most : scaled;
-        const IntVector code = (IntVector)(scaled + rounder) - (IntVector)rounder + 128;
-        store(reinterpret_cast<float*>(codes + i), (Vec<float>)code);
+        const Vec<float> scaled =
+            (load_first(op.values + first + i, lanes, op.mean) - op.mean) * op.inverse_step;
+        Vec<float> bounded = scaled < least ? least : scaled;
+        bounded = bounded > most ? most : bounded;
+        outside |= bounded != scaled;
+        const Vec<float> shifted = bounded + rounder;
+        const IntVector code = (IntVector)shifted - (IntVector)rounder + 128;
+        const Vec<float> residual = (bounded - (shifted - rounder)) * static_cast<float>(1 / kResidualUnit);
+        store(reinterpret_cast<float*>(piece.codes + i), (Vec<float>)code);
+        store(reinterpret_cast<float*>(piece.residuals + i),
+              (Vec<float>)__builtin_convertvector(residual, IntVector));
     });
+    std::int32_t any = 0;
+    for (int lane = 0; lane < kLanes<float>; ++lane) any |= outside[lane];
+    piece.clipped = any != 0;
 }
 
-// The sum and the number of the values of each bin, side by side so that one addition does both. Several tables
-// take turns: neighbouring values often share a bin, and an addition to the same memory waits for the one before.
+void narrow(const std::int32_t* __restrict from, std::int64_t count, std::uint8_t* __restrict to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(from[i]);
+}
+
+// Number and mean residual of the values of each bin. One 64-bit integer per bin holds both, so that each value
+// costs one addition: the number in units of kOneValue, the residuals below. Several tables take turns, because
+// neighbouring values often share a bin and an addition to the same memory waits for the one before.
 class BinSums {
   public:
-    void add(const float* values, const std::int32_t* codes, std::int64_t count) {
+    void add(const Piece& piece, std::int64_t count) {
         std::int64_t i = 0;
         for (; i + kTables <= count; i += kTables) {
 #pragma GCC unroll 4
-            for (int table = 0; table < kTables; ++table)
-                add_one(values + i + table, codes[i + table], table);
+            for (int table = 0; table < kTables; ++table) {
+                packed_[table][piece.codes[i + table]] += kOneValue + piece.residuals[i + table];
+            }
         }
-        for (; i < count; ++i) add_one(values + i, codes[i], 0);
+        for (; i < count; ++i) packed_[0][piece.codes[i]] += kOneValue + piece.residuals[i];
+        if (++pieces_ == kFlushPieces) flush();
     }
 
-    float mean(int bin) const {
-        const SumAndCount all = (bins_[0][bin] + bins_[1][bin]) + (bins_[2][bin] + bins_[3][bin]);
-        return all[1] == 0 ? 0.0F : static_cast<float>(all[0] / all[1]);
+    // How far beyond the outermost bins' centres clipped values lie, in steps.
+    void add_clipped(const Int8Encode& op, std::int64_t first, std::int64_t count) {
+        for (std::int64_t i = first; i < first + count; ++i) {
+            const float scaled = scaled_value(op, op.values[i]);
+            if (scaled < -128.0F) below_ += static_cast<double>(scaled) + 128.0;
+            if (scaled > 127.0F) above_ += static_cast<double>(scaled) - 127.0;
+        }
+    }
+
+    // Unpacks what was added since the last flush.
+    void flush() {
+        for (int bin = 0; bin < 256; ++bin) {
+            for (int table = 0; table < kTables; ++table) {
+                const std::int64_t packed = packed_[table][bin];
+                const std::int64_t number = (packed + kOneValue / 2) >> 40;
+                numbers_[bin] += number;
+                residuals_[bin] += packed - number * kOneValue;
+                packed_[table][bin] = 0;
+            }
+        }
+        pieces_ = 0;
+    }
+
+    float mean(int bin, double mean, double step) const {
+        if (numbers_[bin] == 0) return 0;
+        double residual = static_cast<double>(residuals_[bin]) * kResidualUnit;
+        if (bin == 0) residual += below_;
+        if (bin == 255) residual += above_;
+        return static_cast<float>(mean + step * (bin - 128 + residual / static_cast<double>(numbers_[bin])));
     }
 
   private:
-    typedef double SumAndCount __attribute__((vector_size(16)));
     static constexpr int kTables = 4;
+    static constexpr int kPadding =
+        8;  // tables a multiple of 4096 bytes apart would look alike to the processor
 
-    void add_one(const float* value, std::int32_t code, int table) {
-        // The value in the lower half, 1 in the upper.
-        bins_[table][code] += (SumAndCount)_mm_cvtss_sd(_mm_set1_pd(1.0), _mm_load_ss(value));
-    }
-
-    SumAndCount bins_[kTables][256] = {};
+    std::int64_t packed_[kTables][256 + kPadding] = {};
+    std::int64_t numbers_[256] = {};
+    std::int64_t residuals_[256] = {};
+    double below_ = 0;
+    double above_ = 0;
+    std::int64_t pieces_ = 0;
 };
 
 void run(const Int8Encode& op) {
-    constexpr std::int64_t kPiece = 1024;  // stays in the cache between the passes
-    std::int32_t codes[kPiece];
+    Piece piece;
     BinSums bins;
     for (std::int64_t first = 0; first < op.count; first += kPiece) {
         const std::int64_t count = op.count - first < kPiece ? op.count - first : kPiece;
-        quantise(op.values + first, count, op.mean, op.inverse_step, codes);
-        bins.add(op.values + first, codes, count);
-        for (std::int64_t i = 0; i < count; ++i) op.codes[first + i] = static_cast<std::uint8_t>(codes[i]);
+        quantise(op, first, count, piece);
+        bins.add(piece, count);
+        if (piece.clipped) bins.add_clipped(op, first, count);
+        narrow(piece.codes, count, op.codes + first);
     }
-    for (int bin = 0; bin < 256; ++bin) op.codebook[bin] = bins.mean(bin);
+    bins.flush();
+    for (int bin = 0; bin < 256; ++bin) op.codebook[bin] = bins.mean(bin, op.mean, op.step);
 }
 
 void run(const Int8Lookup& op) {

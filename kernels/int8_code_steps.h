@@ -18,7 +18,8 @@ struct Int8Encode {
     const float* values = nullptr;
     std::int64_t count = 0;
     float mean = 0;
-    float inverse_step = 0;
+    float step = 0;
+    float inverse_step = 0;  // 0: every value gets the middle code
     std::uint8_t* codes = nullptr;
     float* codebook = nullptr;  // 256 bin means
 };

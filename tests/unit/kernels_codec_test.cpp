@@ -95,8 +95,22 @@ TEST(Int8Code, codes_and_codebook_follow_their_definition) {
         ++counts[encoded.codes[i]];
     }
     for (int bin = 0; bin < 256; ++bin) {
-        EXPECT_FLOAT_EQ(encoded.codebook[bin],
-                        counts[bin] == 0 ? 0 : static_cast<float>(sums[bin] / counts[bin]));
+        const double mean = counts[bin] == 0 ? 0 : sums[bin] / counts[bin];
+        EXPECT_NEAR(encoded.codebook[bin], mean, 2e-6 * step * 128) << bin;
+    }
+}
+
+TEST(Int8Code, clipped_values_count_in_the_outermost_bins) {
+    auto values = normal_values<float>(100003, 8);
+    values[7] = 90;
+    values[50000] = 70;
+    values[100002] = -250;
+    for (const auto set : test::supported_sets()) {
+        const Encoded encoded = encode(values, set);
+        EXPECT_EQ(encoded.codes[7], 255);
+        EXPECT_EQ(encoded.codes[100002], 0);
+        EXPECT_NEAR(encoded.codebook[255], 80, 1e-4);
+        EXPECT_NEAR(encoded.codebook[0], -250, 1e-4);
     }
 }
 
