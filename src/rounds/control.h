@@ -117,12 +117,14 @@ struct SiteView {
 struct View {
     std::string run_id;
     Term term;
-    std::int64_t version = 0;     // grows with every change within a term
-    std::vector<SiteView> sites;  // SiteId order; every site ever seen
-    std::optional<StartFrom> start;
-    std::optional<RoundPlan> plan;      // the open round
-    std::vector<AttemptPlan> attempts;  // the newest of each fragment of the open round
-    std::vector<Commit> commits;        // of the last committed round, in fragment order
+    std::int64_t version = 0;             // grows with every change within a term
+    std::vector<SiteView> sites;          // SiteId order; every site ever seen
+    Round round;                          // open, or the next one
+    std::optional<Hash128> state_before;  // of the state it begins with; unknown before the first plan
+    std::optional<StartFrom> start;       // until the round it leads to is committed
+    std::optional<RoundPlan> plan;        // the open round
+    std::vector<AttemptPlan> attempts;    // the newest of each fragment of the open round
+    std::vector<Commit> commits;          // of the last committed round, in fragment order
     std::optional<Ending> ending;
     // For its receiver alone:
     bool hello_known = false;

@@ -68,7 +68,13 @@ const FragmentPlan& RoundPlan::fragment(FragmentId id) const {
 
 Hash128 RoundPlan::hash() const {
     HashInput input;
-    input.add(run_id).add(term).add(round).add(first_step).add(std::int64_t(sites.size()));
+    input.add(run_id)
+        .add(term)
+        .add(round)
+        .add(first_step)
+        .add(state_before)
+        .add(first_attempt)
+        .add(std::int64_t(sites.size()));
     for (const SitePlan& site : sites) {
         input.add(site.site)
             .add(site.incarnation)
@@ -113,12 +119,20 @@ AttemptPlan attempt_of(const Commit& commit) {
     return AttemptPlan{.round = commit.round,
                        .fragment = commit.fragment,
                        .attempt = commit.attempt,
-                       .resend_since = Attempt(0),
+                       .resend_since = commit.resend_since,
                        .direct = commit.direct,
                        .contributors = commit.contributors,
                        .owners = commit.owners,
                        .members = commit.members,
                        .reason = "committed"};
+}
+
+Hash128 state_after(const std::vector<Commit>& commits) {
+    ATOLL_CHECK(!commits.empty(), "a round without commits");
+    if (commits.size() == 1) return commits.front().hash;
+    HashInput input;
+    for (const Commit& commit : commits) input.add(commit.hash);
+    return input.hash();
 }
 
 std::vector<OwnerShare> share_chunks(std::int64_t chunks, const std::vector<SiteId>& sites,

@@ -56,6 +56,8 @@ struct RoundPlan {
     Term term;  // of the coordinator that made it
     Round round;
     Step first_step;              // inner steps done before the round
+    Hash128 state_before;         // of the state the round begins with
+    Attempt first_attempt;        // 0, or beyond the attempts of an earlier plan of the same round
     std::vector<SitePlan> sites;  // members in SiteId order
     std::vector<FragmentPlan> fragments;
     MethodNumbers numbers;
@@ -109,19 +111,24 @@ struct Commit {
     Round round;
     FragmentId fragment;
     Attempt attempt;
+    Attempt resend_since;
     bool direct = false;
     std::vector<Contributor> contributors;
     std::vector<OwnerShare> owners;
     std::vector<SiteId> members;
     Hash128 state_before;  // the hash of the state the round began with
-    Hash128 hash;          // h: also the hash of the state after it
-    Step last_step;        // inner steps done when it is applied
+    std::int64_t chunks = 0;
+    Hash128 hash;    // h: also the hash of the state after it
+    Step last_step;  // inner steps done when it is applied
     bool contributes(SiteId site) const;
     bool operator==(const Commit&) const = default;
 };
 
 // The attempt a commit was made of: who contributed, who owned, who keeps the packets.
 AttemptPlan attempt_of(const Commit& commit);
+
+// The hash of the state after a round: h of its only fragment, or XXH3-128 over the h of all in fragment order.
+Hash128 state_after(const std::vector<Commit>& commits);
 
 // Splits `chunks` among the contributors in proportion to `shares` (same order; all > 0 together): contiguous,
 // complete, deterministic.

@@ -5,6 +5,7 @@
 // when they were sent. Means belong to exactly one attempt.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,6 +37,7 @@ struct StateLoaded {
     Round round;
     Step step;  // inner steps done; beyond the plan's first step for a checkpoint inside a round
     Hash128 state_hash;
+    std::optional<RoundPlan> plan;  // inside a round: the plan its local steps belong to
 };
 struct StateFailed {  // could not be loaded or fetched
     std::string reason;
@@ -106,11 +108,13 @@ struct StartRound {  // train; set local weights to the outer ones first if `fro
 struct KeepPacket {  // store the bytes that just arrived under this key
     PacketKey key;
 };
-// Drop every stored packet of another origin than this site; means of all origins.
+// Release stored packets of (round, fragment): contributions of other sites that came under an attempt before
+// `contributions_before`, and means of attempts before `means_before`.
 struct DiscardPackets {
     Round round;
     FragmentId fragment;
-    bool contributions = false;  // false: means only
+    Attempt contributions_before;
+    Attempt means_before;
 };
 struct SendPacket {  // stored or own; one frame to each receiver, in this order
     PacketKey key;

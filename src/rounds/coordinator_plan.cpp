@@ -1,0 +1,196 @@
+// Round plans: who works on what in the next round, made when the last one is committed, or anew for an open round
+// that those who are left can't commit.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "rounds/attempt_plan.h"
+#include "rounds/coordinator_data.h"
+
+namespace atl {
+
+void CoordinatorState::Data::advance_plan(TimePoint now) {
+    const RoundRecord* open = open_record();
+    if (open != nullptr && !replan_due && !broken(*open)) {
+        quorum_deadline.reset();
+        return;
+    }
+    if (nothing_left_to_do() || !start_complete(now) || !anybody_has_state()) return;
+    const std::vector<SiteId> able = able_contributors();
+    if (!enough(able.size())) {
+        wait_for_quorum(able.size(), now);
+        return;
+    }
+    const Hash128 state = membership.find(able.front())->report.state_hash;
+    for (const SiteId site : able) {
+        const KnownSite& other = *membership.find(site);
+        if (base_hash() || other.report.state_hash == state) continue;
+        end(1, false,
+            fmt::format("sites {} and {} begin with different states: {} and {}", able.front(), site,
+                        state.hex(), other.report.state_hash.hex()));
+        return;
+    }
+    quorum_deadline.reset();
+    make_plan(able);
+}
+
+bool CoordinatorState::Data::nothing_left_to_do() {
+    const RoundRecord* last = last_committed();
+    const Step done = last == nullptr ? Step(0) : last->commits.front().last_step;
+    const RunNumbers& numbers = options.numbers;
+    if (stop_reason) {
+        end(0, true, *stop_reason);
+    } else if (done.value() >= numbers.total_steps) {
+        end(0, true, fmt::format("all {} steps are done", numbers.total_steps));
+    } else if (numbers.stop_at && done >= *numbers.stop_at) {
+        end(0, true, fmt::format("stopped at step {} as told", *numbers.stop_at));
+    }
+    return ending.has_value();
+}
+
+std::vector<SiteId> CoordinatorState::Data::able_contributors() const {
+    std::vector<SiteId> able;
+    for (const auto& [id, site] : membership.sites()) {
+        if (has_base_state(site) && !site.report.leaving) able.push_back(id);
+    }
+    return able;
+}
+
+void CoordinatorState::Data::wait_for_quorum(std::size_t able, TimePoint now) {
+    const std::string state = fmt::format(
+        "{} of the {} sites that exchange.min_sites asks for can contribute", able, options.min_sites);
+    if (!quorum_deadline) {
+        quorum_deadline = now + options.timeouts.quorum;
+        decide(coordinator_action::Note{},
+               fmt::format("waiting up to {} ms: {}", options.timeouts.quorum.count(), state));
+    } else if (now >= *quorum_deadline) {
+        end(1, true, fmt::format("{}, and {} ms have passed", state, options.timeouts.quorum.count()));
+    }
+}
+
+Ledger CoordinatorState::Data::ledger_before_plan(const std::vector<SiteId>& contributors) const {
+    if (const RoundRecord* open = open_record()) {
+        Ledger ledger = open->ledger;
+        for (const SitePlan& site : open->plan.sites) {
+            if (!std::binary_search(contributors.begin(), contributors.end(), site.site))
+                ledger.give_back(site.site);
+        }
+        return ledger;
+    }
+    if (const RoundRecord* last = last_committed()) {
+        std::vector<SiteId> counted;
+        for (const Commit& commit : last->commits) {
+            for (const Contributor& contributor : commit.contributors) counted.push_back(contributor.site);
+        }
+        Ledger ledger = last->ledger;
+        ledger.settle(counted);
+        return ledger;
+    }
+    Ledger ledger;
+    for (const auto& [id, site] : membership.sites()) {
+        if (site.hello) ledger.blocks_per_epoch = site.hello->blocks_per_epoch;
+    }
+    return ledger;
+}
+
+std::vector<FragmentPlan> CoordinatorState::Data::plan_fragments(Step last_step) const {
+    std::vector<FragmentPlan> fragments;
+    if (!record.rounds.empty()) {
+        fragments = record.rounds.rbegin()->second.plan.fragments;
+    } else {
+        for (const auto& [id, site] : membership.sites()) {
+            if (!site.hello || !fragments.empty()) continue;
+            for (const std::int64_t elements : site.hello->fragment_elements) {
+                FragmentPlan fragment;
+                fragment.id = FragmentId(std::int32_t(fragments.size()));
+                fragment.elements = elements;
+                fragment.chunk_elements = options.numbers.chunk_elements;
+                fragments.push_back(fragment);
+            }
+        }
+    }
+    ATOLL_CHECK(!fragments.empty(), "no site has said what its fragments are");
+    for (FragmentPlan& fragment : fragments) fragment.start_step = last_step;
+    return fragments;
+}
+
+void CoordinatorState::Data::set_flags(RoundPlan& plan) const {
+    const RunNumbers& numbers = options.numbers;
+    const std::int64_t first = plan.first_step.value();
+    const std::int64_t last = plan.last_step().value();
+    if (numbers.stop_at && numbers.stop_at->value() > first && numbers.stop_at->value() <= last) {
+        plan.stop_step = *numbers.stop_at;
+    } else if (last >= numbers.total_steps) {
+        plan.stop_step = Step(numbers.total_steps);
+    }
+    if (numbers.checkpoint_interval > 0) {
+        const std::int64_t interval = numbers.checkpoint_interval;
+        for (std::int64_t step = (first / interval + 1) * interval; step <= last; step += interval) {
+            plan.checkpoint_steps.push_back(Step(step));
+        }
+    }
+    if (plan.stop_step) {
+        std::erase_if(plan.checkpoint_steps, [&](Step step) { return step >= *plan.stop_step; });
+        plan.checkpoint_steps.push_back(*plan.stop_step);
+    }
+    const bool due =
+        numbers.evaluate_interval > 0 && plan.round.next().value() % numbers.evaluate_interval == 0;
+    plan.evaluate = due || last >= numbers.total_steps;
+}
+
+void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) {
+    const RoundRecord* previous = open_record();
+    const RoundRecord* last = last_committed();
+    RoundRecord round;
+    round.ledger = ledger_before_plan(contributors);
+    RoundPlan& plan = round.plan;
+    plan.run_id = options.run_id;
+    plan.term = record.term;
+    plan.round = next_round();
+    plan.first_step = last == nullptr ? Step(0) : last->commits.front().last_step;
+    plan.state_before = base_hash().value_or(membership.find(contributors.front())->report.state_hash);
+    plan.numbers = previous != nullptr ? previous->plan.numbers : options.numbers.method;
+    const std::int64_t inner_steps =
+        previous != nullptr
+            ? previous->plan.inner_steps()
+            : std::min(options.numbers.inner_steps, options.numbers.total_steps - plan.first_step.value());
+    if (previous != nullptr) {
+        for (const AttemptPlan& old : previous->attempts) {
+            plan.first_attempt = std::max(plan.first_attempt, old.attempt.next());
+        }
+    }
+    for (const auto& [id, site] : membership.sites()) {
+        const bool contributes = std::binary_search(contributors.begin(), contributors.end(), id);
+        const bool receives = site.live() && site.standing != Standing::suspect && !site.report.leaving;
+        if (!contributes && !receives) continue;
+        SitePlan work{
+            .site = id, .incarnation = site.info.incarnation, .contributes = contributes, .blocks = {}};
+        if (contributes) {
+            const auto lease = round.ledger.leases.find(id);
+            work.blocks =
+                lease != round.ledger.leases.end() ? lease->second : round.ledger.lease(id, inner_steps);
+            work.inner_steps = block_count(work.blocks);
+            work.weight = double(work.inner_steps);
+        }
+        plan.sites.push_back(work);
+        membership.set_active(id);
+    }
+    plan.fragments = plan_fragments(plan.last_step());
+    set_flags(plan);
+    plan.reason = fmt::format("{} steps each by site {}{}", inner_steps, fmt::join(contributors, ", "),
+                              previous != nullptr ? ", planned anew" : "");
+    for (const FragmentPlan& fragment : plan.fragments) {
+        round.attempts.push_back(first_attempt(plan, fragment, options.numbers.gather));
+    }
+    removed.clear();
+    complaints.clear();
+    excluded.clear();
+    replan_due = false;
+    record.rounds[plan.round] = round;
+    decide(coordinator_action::StoreRound{round},
+           fmt::format("round {} is planned: {}", plan.round, plan.reason));
+}
+
+}  // namespace atl

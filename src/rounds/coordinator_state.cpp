@@ -1,0 +1,196 @@
+#include "rounds/coordinator_state.h"
+
+#include <fmt/format.h>
+
+#include "core/check.h"
+#include "rounds/coordinator_data.h"
+#include "rounds/overloaded.h"
+
+namespace atl {
+
+CoordinatorState::Data::Data(CoordinatorOptions run_options, CoordinatorRecord stored)
+    : options(std::move(run_options)), record(std::move(stored)), membership(options) {
+    ATOLL_CHECK(!options.site_names.empty(), "a run without sites");
+    view.run_id = options.run_id;
+    view.term = record.term;
+}
+
+RoundRecord* CoordinatorState::Data::open_record() {
+    if (record.rounds.empty()) return nullptr;
+    RoundRecord& newest = record.rounds.rbegin()->second;
+    return newest.committed() ? nullptr : &newest;
+}
+
+const RoundRecord* CoordinatorState::Data::open_record() const {
+    if (record.rounds.empty()) return nullptr;
+    const RoundRecord& newest = record.rounds.rbegin()->second;
+    return newest.committed() ? nullptr : &newest;
+}
+
+const RoundRecord* CoordinatorState::Data::last_committed() const {
+    for (auto round = record.rounds.rbegin(); round != record.rounds.rend(); ++round) {
+        if (round->second.committed()) return &round->second;
+    }
+    return nullptr;
+}
+
+Round CoordinatorState::Data::next_round() const {
+    const RoundRecord* last = last_committed();
+    return last == nullptr ? Round(0) : last->plan.round.next();
+}
+
+std::optional<Hash128> CoordinatorState::Data::base_hash(Round round) const {
+    const auto found = record.rounds.find(round);
+    if (found != record.rounds.end()) return found->second.plan.state_before;
+    const auto before = record.rounds.find(Round(round.value() - 1));
+    if (before != record.rounds.end() && before->second.committed())
+        return state_after(before->second.commits);
+    return std::nullopt;
+}
+
+std::optional<Hash128> CoordinatorState::Data::base_hash() const {
+    return base_hash(next_round());
+}
+
+void CoordinatorState::Data::decide(CoordinatorAction action, std::string reason) {
+    decisions.push_back({std::move(action), std::move(reason)});
+}
+
+void CoordinatorState::Data::end(int exit_code, bool checkpoint, std::string reason) {
+    if (ending) return;
+    decide(coordinator_action::Note{}, fmt::format("the run ends: {}", reason));
+    ending = Ending{exit_code, checkpoint, std::move(reason)};
+}
+
+void CoordinatorState::Data::remove(SiteId site, const std::string& reason) {
+    const RoundRecord* open = open_record();
+    if (open == nullptr || open->plan.find(site) == nullptr || removed.contains(site)) return;
+    removed[site] = {view.version + 1, reason};
+}
+
+void CoordinatorState::Data::start(TimePoint now) {
+    record.term = record.term.next();
+    decide(coordinator_action::StoreTerm{record.term},
+           fmt::format("coordinator starts with term {}", record.term));
+    grace_until = now + options.timeouts.reconnect;
+    if (record.rounds.empty()) start_deadline = now + options.timeouts.join;
+    const RoundRecord* open = open_record();
+    if (open == nullptr) return;
+    for (const SitePlan& site : open->plan.sites) {
+        if (site.site.value() < std::int64_t(options.site_names.size())) {
+            membership.expect(site.site, site.incarnation, now);
+        } else {
+            removed[site.site] = {view.version + 1, "the configuration no longer names it"};
+        }
+    }
+}
+
+void CoordinatorState::Data::advance(TimePoint now) {
+    for (const Departure& departure : membership.expire(now, now < grace_until)) {
+        decide(coordinator_action::Note{},
+               fmt::format("site {} is lost: {}", departure.site, departure.reason));
+        remove(departure.site, departure.reason);
+    }
+    if (!ending) advance_start(now);
+    if (!ending) advance_attempts(now);
+    if (!ending) advance_plan(now);
+    refresh_view();
+}
+
+void CoordinatorState::Data::refresh_view() {
+    View next;
+    next.run_id = options.run_id;
+    next.term = record.term;
+    next.round = next_round();
+    next.state_before = base_hash();
+    next.start = start_from;
+    next.ending = ending;
+    if (const RoundRecord* open = open_record()) {
+        next.plan = open->plan;
+        next.attempts = open->attempts;
+    }
+    if (const RoundRecord* last = last_committed()) next.commits = last->commits;
+    for (const auto& [id, site] : membership.sites()) {
+        SiteView entry;
+        entry.info = site.info;
+        entry.standing = site.standing;
+        entry.phase = site.report.phase;
+        entry.round = site.report.round;
+        for (const FragmentReport& fragment : site.report.fragments) {
+            entry.blocked = entry.blocked || !fragment.missing_contributions.empty();
+        }
+        entry.reason = site.reason;
+        next.sites.push_back(entry);
+    }
+    next.version = view.version;
+    if (next == view) return;
+    next.version = view.version + 1;
+    view = std::move(next);
+}
+
+CoordinatorState::CoordinatorState(CoordinatorOptions options, CoordinatorRecord stored)
+    : data_(std::make_unique<Data>(std::move(options), std::move(stored))) {}
+CoordinatorState::CoordinatorState(const CoordinatorState& other)
+    : data_(std::make_unique<Data>(*other.data_)) {}
+CoordinatorState& CoordinatorState::operator=(const CoordinatorState& other) {
+    *data_ = *other.data_;
+    return *this;
+}
+CoordinatorState::CoordinatorState(CoordinatorState&&) noexcept = default;
+CoordinatorState& CoordinatorState::operator=(CoordinatorState&&) noexcept = default;
+CoordinatorState::~CoordinatorState() = default;
+
+std::vector<CoordinatorDecision> CoordinatorState::handle(const CoordinatorEvent& event, TimePoint now) {
+    Data& data = *data_;
+    data.decisions.clear();
+    const auto take_report = [&](const coordinator_event::ReportReceived& received) {
+        for (const Departure& departure : data.membership.take(received.report, now)) {
+            data.decide(coordinator_action::Note{},
+                        fmt::format("site {} is out: {}", departure.site, departure.reason));
+            data.remove(departure.site, departure.reason);
+        }
+    };
+    std::visit(Overloaded{
+                   [&](const coordinator_event::Started&) { data.start(now); },
+                   take_report,
+                   [&](const coordinator_event::Disconnected& gone) {
+                       data.membership.disconnected(gone.site, gone.incarnation, now);
+                   },
+                   [&](const coordinator_event::NumbersChanged& change) {
+                       data.options.numbers = change.numbers;
+                       data.decide(coordinator_action::Note{}, "from the next round: " + change.reason);
+                   },
+                   [&](const coordinator_event::StopRequested& stop) { data.stop_reason = stop.reason; },
+                   [](const coordinator_event::Tick&) {},
+               },
+               event);
+    data.advance(now);
+    return std::move(data.decisions);
+}
+
+const View& CoordinatorState::view() const {
+    return data_->view;
+}
+
+View CoordinatorState::view_for(const SiteInfo& receiver, const std::string& run_id) const {
+    View view = data_->view;
+    view.refusal = data_->membership.refusal(receiver, run_id);
+    const KnownSite* known = data_->membership.find(receiver.id);
+    view.hello_known =
+        known != nullptr && known->info.incarnation == receiver.incarnation && known->hello.has_value();
+    return view;
+}
+
+const CoordinatorRecord& CoordinatorState::record() const {
+    return data_->record;
+}
+
+bool CoordinatorState::done() const {
+    if (!data_->ending) return false;
+    for (const auto& [id, site] : data_->membership.sites()) {
+        if (site.live()) return false;
+    }
+    return true;
+}
+
+}  // namespace atl

@@ -1,0 +1,139 @@
+// The coordinator's half of the round protocol as a pure state machine: membership, plans, attempts, commits,
+// resume. An event and the time go in; what to store and why comes out. It touches no socket, file or clock.
+//
+// Use: construct from what was stored, handle Started, then every event. After each call store all decisions in one
+// transaction, and only then send view_for() to the sites: at once if version() grew, and as the answer to every
+// report. README.md has the diagram.
+//
+// Copyable. Not thread-safe. Throws CheckError only; reports must be validated before (messages.h).
+// Cost: O(sites² + plan) per event.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "rounds/control.h"
+#include "rounds/ledger.h"
+
+namespace atl {
+
+struct CoordinatorTimeouts {
+    Milliseconds disconnect{200};        // a broken connection may come back this long
+    Milliseconds progress{30'000};       // no report, or work without progress: silent
+    Milliseconds reconnect{5'000};       // after a start of the coordinator nobody is declared lost this long
+    Milliseconds quorum{60'000};         // too few sites for this long: the run ends
+    Milliseconds join{60'000};           // the first plan waits this long for all sites of the configuration
+    Milliseconds complaint_window{250};  // "A misses B" is judged this long after the first of its kind
+};
+
+// What the coming rounds are made of; may change between rounds.
+struct RunNumbers {
+    MethodNumbers method;
+    std::int64_t inner_steps = 50;         // H
+    std::int64_t total_steps = 0;          // inner steps of the run
+    std::int64_t checkpoint_interval = 0;  // inner steps; 0: only at the end
+    std::int64_t evaluate_interval = 0;    // rounds; 0: only at the end
+    std::int64_t chunk_elements = 64 * 1024;
+    bool gather = false;  // sparse codec: direct whatever the number of sites
+    std::optional<Step> stop_at;
+};
+
+struct CoordinatorOptions {
+    std::string run_id;
+    std::vector<std::string> site_names;          // by SiteId
+    std::map<std::string, std::string> settings;  // what every site's configuration must equal
+    std::int64_t min_sites = 1;
+    double norm_factor = 5;  // a contribution this many times the median is excluded
+    RunNumbers numbers;
+    CoordinatorTimeouts timeouts;
+};
+
+// One round as stored. `ledger` includes the leases of the plan.
+struct RoundRecord {
+    RoundPlan plan;
+    Ledger ledger;
+    std::vector<AttemptPlan> attempts;  // the newest of each fragment
+    std::vector<FragmentId> resent;     // fragments whose packets were all sent again after unequal hashes
+    std::vector<Commit> commits;
+    bool committed() const { return commits.size() == plan.fragments.size(); }
+    bool operator==(const RoundRecord&) const = default;
+};
+
+// All that outlives the coordinator's process.
+struct CoordinatorRecord {
+    Term term;
+    std::map<Round, RoundRecord> rounds;  // only the newest may be uncommitted
+    bool operator==(const CoordinatorRecord&) const = default;
+};
+
+namespace coordinator_event {
+struct Started {};
+struct ReportReceived {
+    Report report;
+};
+struct Disconnected {
+    SiteId site;
+    Incarnation incarnation;
+};
+struct NumbersChanged {
+    RunNumbers numbers;
+    std::string reason;
+};
+struct StopRequested {
+    std::string reason;
+};
+struct Tick {};
+}  // namespace coordinator_event
+
+using CoordinatorEvent = std::variant<coordinator_event::Started, coordinator_event::ReportReceived,
+                                      coordinator_event::Disconnected, coordinator_event::NumbersChanged,
+                                      coordinator_event::StopRequested, coordinator_event::Tick>;
+
+namespace coordinator_action {
+struct StoreTerm {
+    Term term;
+};
+struct StoreRound {  // insert or replace
+    RoundRecord record;
+};
+struct TruncateRounds {  // forget every round after this one
+    Round last;
+};
+struct Note {};  // nothing to store; the reason is for the log
+}  // namespace coordinator_action
+
+using CoordinatorAction = std::variant<coordinator_action::StoreTerm, coordinator_action::StoreRound,
+                                       coordinator_action::TruncateRounds, coordinator_action::Note>;
+
+struct CoordinatorDecision {
+    CoordinatorAction action;
+    std::string reason;
+};
+
+class CoordinatorState {
+  public:
+    CoordinatorState(CoordinatorOptions options, CoordinatorRecord stored);
+    CoordinatorState(const CoordinatorState& other);
+    CoordinatorState& operator=(const CoordinatorState& other);
+    CoordinatorState(CoordinatorState&&) noexcept;
+    CoordinatorState& operator=(CoordinatorState&&) noexcept;
+    ~CoordinatorState();
+
+    std::vector<CoordinatorDecision> handle(const CoordinatorEvent& event, TimePoint now);
+
+    const View& view() const;  // without what is for one receiver alone
+    View view_for(const SiteInfo& receiver, const std::string& run_id) const;
+    std::int64_t version() const { return view().version; }
+    const CoordinatorRecord& record() const;
+    bool done() const;  // the run has ended and every site has gone: exit with view().ending->exit_code
+
+  private:
+    class Data;
+    std::unique_ptr<Data> data_;
+};
+
+}  // namespace atl

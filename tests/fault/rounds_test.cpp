@@ -1,0 +1,97 @@
+// The round protocol under random schedules of crashes, restarts, cuts, losses, duplicates and reorderings, with the
+// coordinator among the victims: what may never happen does not, and once faults stop every run reaches its end.
+// Goal of the mutations: the same schedules catch a protocol that is wrong on purpose.
+//
+// A failing seed is printed; ATOLL_ROUNDS_SEED is not needed: change kFirstSeed and set `print` to look into it.
+#include <gtest/gtest.h>
+
+#include "support/round_world.h"
+
+namespace atl::testing {
+namespace {
+
+constexpr std::uint64_t kFirstSeed = 1;
+constexpr std::uint64_t kSchedules = 1'000;
+
+WorldOptions schedule(std::uint64_t seed) {
+    WorldOptions options;
+    options.seed = seed;
+    options.sites = 2 + int(seed % 4);
+    options.min_sites = 1 + std::int64_t(seed / 4 % 2);
+    return options;
+}
+
+TEST(Rounds, run_to_the_end_without_faults) {
+    for (int sites = 1; sites <= 5; ++sites) {
+        WorldOptions options;
+        options.seed = std::uint64_t(sites);
+        options.sites = sites;
+        options.faults = false;
+        options.non_finite = 0;
+        const WorldOutcome outcome = run_world(options);
+        EXPECT_TRUE(outcome.finished) << outcome.state;
+        EXPECT_EQ(outcome.rounds, 5) << sites << " sites";
+        EXPECT_EQ(outcome.attempts, 0);
+        EXPECT_EQ(outcome.resumes, 0);
+    }
+}
+
+TEST(Rounds, keep_their_promises_under_random_faults_and_finish_once_faults_stop) {
+    std::int64_t crashes = 0;
+    std::int64_t attempts = 0;
+    std::int64_t resumes = 0;
+    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSchedules; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        try {
+            const WorldOutcome outcome = run_world(schedule(seed));
+            ASSERT_TRUE(outcome.finished) << outcome.state;
+            ASSERT_EQ(outcome.rounds, 5) << outcome.state;
+            crashes += outcome.crashes;
+            attempts += outcome.attempts;
+            resumes += outcome.resumes;
+        } catch (const std::exception& error) {
+            FAIL() << error.what();
+        }
+    }
+    std::printf(
+        "%llu schedules from seed %llu: %lld crashes, %lld later attempts, %lld resumes of the whole run\n",
+        static_cast<unsigned long long>(kSchedules), static_cast<unsigned long long>(kFirstSeed),
+        static_cast<long long>(crashes), static_cast<long long>(attempts), static_cast<long long>(resumes));
+    EXPECT_GT(crashes, 1'000);
+    EXPECT_GT(attempts, 100);
+    EXPECT_GT(resumes, 10);
+}
+
+// The number of schedules until the mistake shows; 0: never.
+std::uint64_t schedules_to_catch(Mutation mutation) {
+    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSchedules; ++seed) {
+        WorldOptions options = schedule(seed);
+        options.mutation = mutation;
+        try {
+            run_world(options);
+        } catch (const WorldViolation& violation) {
+            std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), violation.what());
+            return seed - kFirstSeed + 1;
+        }
+    }
+    return 0;
+}
+
+TEST(BrokenRounds, a_site_that_applies_before_the_commit_is_caught) {
+    EXPECT_GT(schedules_to_catch(Mutation::apply_before_commit), 0U);
+}
+
+TEST(BrokenRounds, means_that_are_not_rebuilt_in_a_new_attempt_are_caught) {
+    EXPECT_GT(schedules_to_catch(Mutation::stale_means), 0U);
+}
+
+TEST(BrokenRounds, a_coordinator_that_tells_before_it_stores_is_caught) {
+    EXPECT_GT(schedules_to_catch(Mutation::tell_before_store), 0U);
+}
+
+TEST(BrokenRounds, a_commit_without_the_hash_of_every_member_is_caught) {
+    EXPECT_GT(schedules_to_catch(Mutation::forged_hashes), 0U);
+}
+
+}  // namespace
+}  // namespace atl::testing

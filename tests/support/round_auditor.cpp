@@ -1,0 +1,143 @@
+#include "support/round_auditor.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+
+namespace atl::testing {
+namespace {
+
+template <class... Args>
+void demand(bool holds, fmt::format_string<Args...> format, Args&&... args) {
+    if (!holds) throw WorldViolation(fmt::format(format, std::forward<Args>(args)...));
+}
+
+Hash128 hash_text(const std::string& text) {
+    return xxh3_128(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string text_of(const Content& content) {
+    std::string text = fmt::format("{}:", content.chunk);
+    for (const Part& part : content.parts)
+        text += fmt::format("{},{},{};", part.site, part.weight, part.delta);
+    return text;
+}
+
+}  // namespace
+
+PacketDigest digest_of(const Content& content) {
+    return hash_text(text_of(content));
+}
+
+void RoundAuditor::on_report(const Report& report) {
+    for (const FragmentReport& fragment : report.fragments) {
+        if (!fragment.held) continue;
+        held_.insert(
+            {report.site.id, report.site.incarnation, report.round, fragment.attempt, *fragment.held});
+    }
+}
+
+void RoundAuditor::on_decision(const CoordinatorDecision& decision) {
+    if (const auto* truncated = std::get_if<coordinator_action::TruncateRounds>(&decision.action)) {
+        // The last round that stays is open again.
+        const auto undone = surviving_.lower_bound(truncated->last);
+        for (auto entry = undone; entry != surviving_.end(); ++entry) {
+            std::erase_if(used_, [&](const auto& use) { return use.second == entry->second.hash; });
+        }
+        surviving_.erase(undone, surviving_.end());
+        consumed_.erase(consumed_.lower_bound(truncated->last), consumed_.end());
+    }
+    if (const auto* stored = std::get_if<coordinator_action::StoreRound>(&decision.action)) {
+        for (const AttemptPlan& attempt : stored->record.attempts) {
+            later_attempts_ += attempt.attempt > Attempt(0) && !stored->record.committed();
+        }
+        for (const Commit& commit : stored->record.commits) on_commit(stored->record, commit);
+        check_ledger(stored->record);
+    }
+}
+
+void RoundAuditor::on_commit(const RoundRecord& record, const Commit& commit) {
+    const auto known = surviving_.find(commit.round);
+    if (known != surviving_.end()) {
+        demand(known->second == commit, "round {} is committed twice: {} and {}", commit.round,
+               known->second.hash.hex(), commit.hash.hex());
+        return;
+    }
+    demand(surviving_.empty() || surviving_.rbegin()->first.next() == commit.round,
+           "round {} is committed out of order", commit.round);
+    for (const SiteId member : commit.members) {
+        const Incarnation incarnation = record.plan.find(member)->incarnation;
+        demand(held_.contains({member, incarnation, commit.round, commit.attempt, commit.hash}),
+               "round {} is committed, but site {} never held {}", commit.round, member, commit.hash.hex());
+    }
+    surviving_[commit.round] = commit;
+    committed_[commit.hash] = commit;
+    for (const Contributor& contributor : commit.contributors) {
+        const auto& blocks = record.plan.find(contributor.site)->blocks;
+        auto& consumed = consumed_[commit.round];
+        consumed.insert(consumed.end(), blocks.begin(), blocks.end());
+    }
+}
+
+// Consumed, returned and leased blocks are together every block before the ledger's next one, each once.
+void RoundAuditor::check_ledger(const RoundRecord& record) const {
+    const Ledger& ledger = record.ledger;
+    std::map<std::pair<std::int64_t, std::int64_t>, int> times;
+    const auto count = [&](const std::vector<BlockRange>& ranges) {
+        for (const BlockRange& range : ranges) {
+            for (std::int64_t i = 0; i < range.count; ++i) ++times[{range.epoch, range.first + i}];
+        }
+    };
+    for (const auto& [round, blocks] : consumed_) {
+        if (round < record.plan.round) count(blocks);
+    }
+    count(ledger.returned);
+    for (const auto& [site, blocks] : ledger.leases) count(blocks);
+    const std::int64_t leased = ledger.next_epoch * ledger.blocks_per_epoch + ledger.next_block;
+    demand(std::int64_t(times.size()) == leased, "the ledger of round {} knows {} of {} blocks",
+           record.plan.round, times.size(), leased);
+    for (const auto& [block, uses] : times) {
+        demand(uses == 1, "block {} of epoch {} is there {} times in round {}", block.second, block.first,
+               uses, record.plan.round);
+    }
+}
+
+std::vector<std::uint64_t> RoundAuditor::apply(SiteId site, const Commit& commit,
+                                               const std::vector<Content>& means,
+                                               const std::vector<std::uint64_t>& before) {
+    const auto known = committed_.find(commit.hash);
+    demand(known != committed_.end() && known->second == commit,
+           "site {} applies round {} as {}, which is not committed", site, commit.round, commit.hash.hex());
+    std::vector<std::uint64_t> after = before;
+    for (std::size_t chunk = 0; chunk < means.size(); ++chunk) {
+        const Content& mean = means[chunk];
+        demand(mean.chunk == std::int64_t(chunk), "site {} puts chunk {} in the place of {}", site,
+               mean.chunk, chunk);
+        demand(mean.parts.size() == commit.contributors.size(),
+               "round {} chunk {}: {} parts from {} contributors", commit.round, chunk, mean.parts.size(),
+               commit.contributors.size());
+        for (std::size_t i = 0; i < mean.parts.size(); ++i) {
+            const Part& part = mean.parts[i];
+            demand(part.site == commit.contributors[i].site && part.weight == commit.contributors[i].weight,
+                   "round {} chunk {}: part {} is of site {} weight {}, not of site {} weight {}",
+                   commit.round, chunk, i, part.site, part.weight, commit.contributors[i].site,
+                   commit.contributors[i].weight);
+            demand(part.delta == means.front().parts[i].delta, "round {}: site {}'s Δ is in the mean in part",
+                   commit.round, part.site);
+            const Delta& delta = deltas_.at(part.delta);
+            demand(delta.round == commit.round && delta.base == before,
+                   "round {}: the Δ of site {} belongs to round {} or to other weights", commit.round,
+                   part.site, delta.round);
+            const auto use = used_.emplace(part.delta, commit.hash).first;
+            demand(use->second == commit.hash, "a Δ of site {} is in two means", part.site);
+        }
+        after[chunk] = digest_of(mean).low * 31 + before[chunk];
+    }
+    const auto equal = weights_.emplace(commit.hash, after).first;
+    demand(equal->second == after, "site {} has other weights after round {} than the rest", site,
+           commit.round);
+    return after;
+}
+
+}  // namespace atl::testing

@@ -1,0 +1,312 @@
+#include "support/round_site.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rounds/overloaded.h"
+
+namespace atl::testing {
+namespace {
+
+constexpr std::int64_t kChunks = 4;
+constexpr std::size_t kCheckpointsKept = 2;
+
+}  // namespace
+
+SimulatedSite::SimulatedSite(SiteInfo info, Hello hello, const WorldOptions& options, SiteWorld world)
+    : info_(std::move(info)), hello_(std::move(hello)), options_(options), world_(std::move(world)) {}
+
+void SimulatedSite::start() {
+    ++process_;
+    info_.incarnation = Incarnation(world_.dice->bits() | 1U);
+    hello_.checkpoints.clear();
+    for (const Checkpoint& checkpoint : disk_) hello_.checkpoints.push_back(checkpoint.reference);
+    SiteOptions options;
+    options.run_id = "run";
+    options.self = info_;
+    options.hello = hello_;
+    options.resend = Milliseconds(300);
+    options.progress = Milliseconds(2'000);
+    state_.emplace(options);
+    weights_.clear();
+    work_.reset();
+    store_.clear();
+    exit_code_.reset();
+    heartbeat();
+}
+
+void SimulatedSite::crash() {
+    ++process_;
+    state_.reset();
+}
+
+void SimulatedSite::later(Milliseconds delay, std::function<void()> what) {
+    world_.later(delay, [this, process = process_, what = std::move(what)] {
+        if (process == process_ && state_) what();
+    });
+}
+
+void SimulatedSite::feed(const SiteEvent& event) {
+    if (!state_) return;
+    const std::uint64_t process = process_;
+    for (const SiteDecision& decision : state_->handle(event, world_.now())) {
+        if (options_.print) world_.print(info_.id, decision);
+        act(decision.action);
+        if (process != process_) return;
+    }
+    if (options_.mutation == Mutation::apply_before_commit && state_ && state_->phase() == Phase::holding) {
+        apply_without_commit();
+    }
+}
+
+void SimulatedSite::heartbeat() {
+    if (state_) world_.report(state_->report());
+}
+
+void SimulatedSite::tick() {
+    feed(site_event::Tick{});
+}
+
+void SimulatedSite::receive(const View& view) {
+    feed(site_event::ViewReceived{view});
+}
+
+SimulatedSite::StoreKey SimulatedSite::store_key(const PacketKey& key) {
+    return {key.leg, key.round, key.leg == Leg::mean ? key.attempt : Attempt(0), key.origin, key.chunk};
+}
+
+void SimulatedSite::receive(SiteId sender, const SitePacket& packet, Incarnation sender_incarnation) {
+    if (!state_) return;
+    const SiteView* peer = state_->view().find(sender);
+    if (peer == nullptr || peer->info.incarnation != sender_incarnation) return;
+    arriving_ = packet;
+    const PacketKey key = arriving_->key;
+    feed(site_event::PacketArrived{key, sender, digest_of(packet.content)});
+}
+
+void SimulatedSite::asked(SiteId requester, const std::vector<PacketKey>& keys) {
+    feed(site_event::PacketsRequested{requester, keys});
+}
+
+void SimulatedSite::act(const SiteAction& action) {
+    std::visit(
+        Overloaded{
+            [&](const site_action::LoadState& load_state) { load(load_state.from); },
+            [&](const site_action::FetchState& fetch_state) { fetch(fetch_state.donors); },
+            [&](const site_action::StartRound& start) { start_round(start); },
+            [&](const site_action::KeepPacket& keep) {
+                store_[store_key(keep.key)] = {arriving_->content, keep.key.attempt};
+            },
+            [&](const site_action::DiscardPackets& packets) { discard(packets); },
+            [&](const site_action::SendPacket& send) {
+                const Content& content = stored(store_key(send.key));
+                for (const SiteId to : send.to) world_.send(to, {send.key, content});
+            },
+            [&](const site_action::RequestPackets& request) { world_.request(request.from, request.keys); },
+            [&](const site_action::ReduceChunk& chunk) { reduce(chunk); },
+            [&](const site_action::ApplyCommit& commit) { apply(commit); },
+            [&](const site_action::DropContribution&) {
+                ++work_number_;
+                work_.reset();
+            },
+            [&](const site_action::ForgetPackets& forget) {
+                std::erase_if(store_,
+                              [&](const auto& entry) { return std::get<1>(entry.first) < forget.before; });
+            },
+            [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
+            [](const site_action::Evaluate&) {},
+            [&](const site_action::ReportNow&) { heartbeat(); },
+            [&](const site_action::Stop& stop) {
+                exit_code_ = stop.exit_code;
+                crash();
+            },
+        },
+        action);
+}
+
+void SimulatedSite::discard(const site_action::DiscardPackets& packets) {
+    if (options_.mutation == Mutation::stale_means) reuse_means(packets);
+    std::erase_if(store_, [&](const auto& entry) {
+        const auto& [leg, round, attempt, origin, chunk] = entry.first;
+        if (round != packets.round) return false;
+        if (leg == Leg::mean) return attempt < packets.means_before;
+        return origin != info_.id && entry.second.second < packets.contributions_before;
+    });
+}
+
+// The deliberate mistake: means of the attempt before are taken for those of the new one.
+void SimulatedSite::reuse_means(const site_action::DiscardPackets& packets) {
+    for (const auto& [key, stored] : store_) {
+        const auto& [leg, round, attempt, origin, chunk] = key;
+        if (leg != Leg::mean || round != packets.round || origin == info_.id) continue;
+        SitePacket stale{{leg, round, packets.fragment, packets.means_before, origin, chunk}, stored.first};
+        later(Milliseconds(0), [this, stale] {
+            arriving_ = stale;
+            feed(site_event::PacketArrived{stale.key, stale.key.origin, digest_of(stale.content)});
+        });
+    }
+}
+
+void SimulatedSite::load(const StartFrom& from) {
+    later(Milliseconds(world_.dice->between(1, 200)), [this, from] {
+        site_event::StateLoaded loaded{from.round, from.step, from.state_hash, {}};
+        if (from.kind == StartFrom::Kind::initial) {
+            weights_.assign(kChunks, 1);
+            loaded = {Round(0), Step(0), Hash128{1, 1}, {}};
+        } else {
+            const auto found = std::find_if(disk_.begin(), disk_.end(), [&](const Checkpoint& checkpoint) {
+                return checkpoint.reference == CheckpointRef{from.step, from.round, from.state_hash};
+            });
+            if (found == disk_.end()) return feed(site_event::StateFailed{"no such checkpoint"});
+            weights_ = found->weights;
+            work_ = found->work;
+            if (work_) loaded.plan = work_->plan;
+        }
+        weights_round_ = loaded.round;
+        weights_hash_ = loaded.state_hash;
+        feed(loaded);
+    });
+}
+
+void SimulatedSite::fetch(const std::vector<SiteId>& donors) {
+    const SiteId from = donors[std::size_t(world_.dice->between(0, std::int64_t(donors.size()) - 1))];
+    later(Milliseconds(world_.dice->between(5, 400)), [this, from] {
+        const SimulatedSite* donor = world_.donor(from);
+        const bool holds = donor != nullptr && donor->state_ && !donor->weights_.empty();
+        if (!holds) return feed(site_event::StateFailed{"the donor is gone"});
+        weights_ = donor->weights_;
+        weights_round_ = donor->weights_round_;
+        weights_hash_ = donor->weights_hash_;
+        work_.reset();
+        const RoundPlan* plan = donor->state_->view().plan ? &*donor->state_->view().plan : nullptr;
+        feed(site_event::StateLoaded{
+            weights_round_, plan == nullptr ? Step(0) : plan->first_step, weights_hash_, {}});
+    });
+}
+
+void SimulatedSite::start_round(const site_action::StartRound& start) {
+    ++work_number_;
+    if (start.from_outer || !work_ || work_->plan.round != start.plan.round) {
+        work_ = Work{start.plan, start.plan.first_step, weights_};
+    }
+    work_->plan = start.plan;
+    train(work_number_);
+}
+
+void SimulatedSite::train(std::uint64_t work_number) {
+    if (work_->steps == work_->plan.last_step()) return contribute();
+    later(Milliseconds(world_.dice->between(5, 60)), [this, work_number] {
+        if (work_number != work_number_ || !work_) return;
+        work_->steps = work_->steps.next();
+        feed(site_event::StepDone{work_->steps});
+        if (work_number == work_number_ && work_ && state_ && state_->phase() == Phase::training)
+            train(work_number);
+    });
+}
+
+void SimulatedSite::contribute() {
+    Delta delta{world_.dice->bits(), info_.id, work_->plan.round, work_->base,
+                work_->plan.find(info_.id)->blocks};
+    world_.auditor->on_delta(delta);
+    const FragmentId fragment = work_->plan.fragments.front().id;
+    const bool finite = !world_.dice->chance(options_.non_finite);
+    const std::uint64_t work_number = work_number_;
+    feed(site_event::ContributionDeclared{fragment, {finite, {1.0, 1.0}}});
+    if (!finite) return;
+    for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
+        later(Milliseconds(chunk), [this, work_number, fragment, chunk, delta] {
+            if (work_number != work_number_) return;
+            const Content content{{Part{info_.id, 0, delta.id}}, chunk};
+            store_[{Leg::contribution, delta.round, Attempt(0), info_.id, chunk}] = {content, Attempt(0)};
+            feed(site_event::ContributionEncoded{fragment, chunk, digest_of(content)});
+        });
+    }
+}
+
+void SimulatedSite::reduce(const site_action::ReduceChunk& chunk) {
+    later(Milliseconds(world_.dice->between(0, 3)), [this, chunk] {
+        Content mean{{}, chunk.chunk};
+        for (const Contributor& contributor : chunk.contributors) {
+            const auto found =
+                store_.find({Leg::contribution, chunk.round, Attempt(0), contributor.site, chunk.chunk});
+            if (found == store_.end()) return;  // the attempt has changed meanwhile
+            mean.parts.push_back(
+                {contributor.site, contributor.weight, found->second.first.parts.front().delta});
+        }
+        store_[{Leg::mean, chunk.round, chunk.attempt, info_.id, chunk.chunk}] = {mean, chunk.attempt};
+        feed(site_event::MeanReduced{chunk.fragment, chunk.attempt, chunk.chunk, digest_of(mean)});
+    });
+}
+
+const Content& SimulatedSite::stored(const StoreKey& key) const {
+    const auto found = store_.find(key);
+    if (found == store_.end())
+        throw WorldViolation(fmt::format("site {} uses a packet it does not hold", info_.id));
+    return found->second.first;
+}
+
+std::vector<Content> SimulatedSite::means_of(const Commit& commit) const {
+    std::vector<Content> means;
+    const AttemptPlan attempt = attempt_of(commit);
+    for (std::int64_t chunk = 0; chunk < commit.chunks; ++chunk) {
+        if (!commit.direct) {
+            means.push_back(
+                stored({Leg::mean, commit.round, commit.attempt, attempt.owner_of(chunk), chunk}));
+            continue;
+        }
+        Content mean{{}, chunk};
+        for (const Contributor& contributor : commit.contributors) {
+            const Content& content =
+                stored({Leg::contribution, commit.round, Attempt(0), contributor.site, chunk});
+            mean.parts.push_back({contributor.site, contributor.weight, content.parts.front().delta});
+        }
+        means.push_back(mean);
+    }
+    return means;
+}
+
+void SimulatedSite::apply(const site_action::ApplyCommit& commit) {
+    ++work_number_;
+    work_.reset();
+    later(Milliseconds(world_.dice->between(0, 20)), [this, commits = commit.commits] {
+        const Commit& only = commits.front();
+        weights_ = world_.auditor->apply(info_.id, only, means_of(only), weights_);
+        weights_round_ = only.round.next();
+        weights_hash_ = state_after(commits);
+        feed(site_event::CommitApplied{only.round});
+    });
+}
+
+// The deliberate mistake: what a commit would apply is applied without waiting for it.
+void SimulatedSite::apply_without_commit() {
+    const AttemptPlan& attempt = state_->view().attempts.front();
+    const Report report = state_->report();
+    Commit commit;
+    commit.round = attempt.round;
+    commit.attempt = attempt.attempt;
+    commit.direct = attempt.direct;
+    commit.contributors = attempt.contributors;
+    commit.owners = attempt.owners;
+    commit.chunks = kChunks;
+    commit.hash = *report.fragments.front().held;
+    world_.auditor->apply(info_.id, commit, means_of(commit), weights_);
+}
+
+void SimulatedSite::write_checkpoint(const CheckpointRef& reference) {
+    const bool inside = work_ && work_->plan.round == reference.round && work_->steps == reference.step;
+    Checkpoint checkpoint{reference, weights_, inside ? work_ : std::nullopt};
+    later(Milliseconds(world_.dice->between(0, 30)), [this, checkpoint] {
+        std::erase_if(disk_, [&](const Checkpoint& old) { return old.reference == checkpoint.reference; });
+        disk_.push_back(checkpoint);
+        if (disk_.size() > kCheckpointsKept) disk_.erase(disk_.begin());
+        feed(site_event::CheckpointWritten{checkpoint.reference.step});
+    });
+}
+
+std::string SimulatedSite::describe() const {
+    if (!state_) return fmt::format("site {} down", info_.id);
+    return fmt::format("site {} {} round {}", info_.id, name(state_->phase()), state_->round());
+}
+
+}  // namespace atl::testing

@@ -1,0 +1,178 @@
+// The small rules of the round protocol, each alone: ledger, complaints, norms, commit, resume, chunk shares.
+#include <gtest/gtest.h>
+
+#include "rounds/attempt_plan.h"
+#include "rounds/commit_rule.h"
+#include "rounds/complaints.h"
+#include "rounds/ledger.h"
+#include "rounds/norm_test.h"
+#include "rounds/resume.h"
+
+namespace atl {
+namespace {
+
+SiteId site(int id) {
+    return SiteId(id);
+}
+
+TEST(Ledger, leases_blocks_in_order_across_epochs) {
+    Ledger ledger{.blocks_per_epoch = 10};
+    EXPECT_EQ(ledger.lease(site(0), 4), (std::vector<BlockRange>{{0, 0, 4}}));
+    EXPECT_EQ(ledger.lease(site(1), 8), (std::vector<BlockRange>{{0, 4, 6}, {1, 0, 2}}));
+}
+
+TEST(Ledger, leases_first_what_an_excluded_site_gave_back) {
+    Ledger ledger{.blocks_per_epoch = 100};
+    ledger.lease(site(0), 5);
+    ledger.lease(site(1), 5);
+    ledger.lease(site(2), 5);
+    ledger.settle({site(0), site(2)});
+    EXPECT_EQ(ledger.lease(site(0), 3), (std::vector<BlockRange>{{0, 5, 3}}));
+    EXPECT_EQ(ledger.lease(site(1), 3), (std::vector<BlockRange>{{0, 8, 2}, {0, 15, 1}}));
+}
+
+TEST(Ledger, merges_neighbours_that_come_back) {
+    Ledger ledger{.blocks_per_epoch = 100};
+    ledger.lease(site(0), 5);
+    ledger.lease(site(1), 5);
+    ledger.settle({});
+    EXPECT_EQ(ledger.returned, (std::vector<BlockRange>{{0, 0, 10}}));
+}
+
+TEST(Complaints, a_site_cut_off_from_all_goes_alone) {
+    const std::vector<ComplaintEdge> edges{
+        {site(0), site(2)}, {site(1), site(2)}, {site(3), site(2)}, {site(2), site(0)}};
+    EXPECT_EQ(smallest_covering_set(edges, {}), std::vector<SiteId>{site(2)});
+}
+
+TEST(Complaints, between_two_the_one_with_fewer_tokens_goes_and_then_the_higher_id) {
+    const std::vector<ComplaintEdge> edges{{site(0), site(1)}};
+    EXPECT_EQ(smallest_covering_set(edges, {{site(0), 10}, {site(1), 20}}), std::vector<SiteId>{site(0)});
+    EXPECT_EQ(smallest_covering_set(edges, {{site(0), 10}, {site(1), 10}}), std::vector<SiteId>{site(1)});
+}
+
+TEST(Complaints, two_separate_cuts_need_two_sites) {
+    const std::vector<ComplaintEdge> edges{{site(0), site(1)}, {site(2), site(3)}};
+    EXPECT_EQ(smallest_covering_set(edges, {}), (std::vector<SiteId>{site(1), site(3)}));
+}
+
+TEST(Complaints, many_sites_are_covered_too) {
+    std::vector<ComplaintEdge> edges;
+    for (int i = 0; i < 30; ++i) {
+        if (i != 7) edges.push_back({site(i), site(7)});
+    }
+    EXPECT_EQ(smallest_covering_set(edges, {}), std::vector<SiteId>{site(7)});
+}
+
+TEST(NormTest, judges_against_the_median_of_three_or_more) {
+    const auto suspects = implausible_norms({{site(0), 1}, {site(1), 1.2}, {site(2), 9}}, {}, 5);
+    ASSERT_EQ(suspects.size(), 1U);
+    EXPECT_EQ(suspects[0].site, site(2));
+    EXPECT_NE(suspects[0].reason.find("over 5 times 1.2"), std::string::npos) << suspects[0].reason;
+}
+
+TEST(NormTest, judges_two_against_the_history_and_nobody_without_one) {
+    const std::vector<DeclaredNorm> norms{{site(0), 1}, {site(1), 50}};
+    EXPECT_TRUE(implausible_norms(norms, {1, 1, 1}, 5).empty());
+    EXPECT_EQ(implausible_norms(norms, {1, 1, 1, 1, 1, 1}, 5).size(), 1U);
+}
+
+TEST(CommitRule, waits_for_everybody_who_is_not_lost_and_names_them) {
+    const CommitVerdict verdict = judge_commit({{site(0), Hash128{1, 1}}, {site(3), std::nullopt}});
+    EXPECT_EQ(verdict.kind, CommitVerdict::Kind::wait);
+    EXPECT_EQ(verdict.reason, "waiting for site 3");
+}
+
+TEST(CommitRule, commits_equal_hashes) {
+    const CommitVerdict verdict = judge_commit({{site(0), Hash128{1, 1}}, {site(1), Hash128{1, 1}}});
+    EXPECT_EQ(verdict.kind, CommitVerdict::Kind::commit);
+    EXPECT_EQ(verdict.hash, (Hash128{1, 1}));
+}
+
+TEST(CommitRule, finds_the_minority_or_names_both_hashes) {
+    const Hash128 a{1, 1};
+    const Hash128 b{2, 2};
+    const CommitVerdict majority = judge_commit({{site(0), a}, {site(1), b}, {site(2), a}});
+    EXPECT_EQ(majority.kind, CommitVerdict::Kind::disagree);
+    EXPECT_TRUE(majority.majority);
+    EXPECT_EQ(majority.minority, std::vector<SiteId>{site(1)});
+    const CommitVerdict tie = judge_commit({{site(0), a}, {site(1), b}});
+    EXPECT_FALSE(tie.majority);
+    EXPECT_NE(tie.reason.find(a.hex()), std::string::npos);
+    EXPECT_NE(tie.reason.find(b.hex()), std::string::npos);
+}
+
+TEST(Resume, takes_the_newest_checkpoint_that_all_hold) {
+    const CheckpointRef old{Step(10), Round(1), Hash128{1, 1}};
+    const CheckpointRef newer{Step(20), Round(2), Hash128{2, 2}};
+    const auto usable = [](const CheckpointRef&) { return true; };
+    EXPECT_EQ(choose_start({{site(0), {old, newer}}, {site(1), {old}}}, usable).step, Step(10));
+    EXPECT_EQ(choose_start({{site(0), {old, newer}}, {site(1), {newer}}}, usable).step, Step(20));
+}
+
+TEST(Resume, takes_the_newest_of_any_site_if_none_is_common_and_skips_unusable_ones) {
+    const CheckpointRef old{Step(10), Round(1), Hash128{1, 1}};
+    const CheckpointRef newer{Step(20), Round(2), Hash128{2, 2}};
+    EXPECT_EQ(choose_start({{site(0), {newer}}, {site(1), {old}}}, [](const auto&) { return true; }).step,
+              Step(20));
+    const auto only_old = [&](const CheckpointRef& checkpoint) { return checkpoint == old; };
+    EXPECT_EQ(choose_start({{site(0), {newer}}, {site(1), {old}}}, only_old).step, Step(10));
+    const StartFrom none = choose_start({{site(0), {newer}}}, [](const auto&) { return false; });
+    EXPECT_EQ(none.kind, StartFrom::Kind::initial);
+}
+
+TEST(Plan, shares_chunks_completely_and_in_proportion) {
+    for (std::int64_t chunks = 0; chunks < 40; ++chunks) {
+        const auto owners = share_chunks(chunks, {site(0), site(1), site(2)}, {1, 2, 1});
+        std::int64_t next = 0;
+        for (const OwnerShare& owner : owners) {
+            EXPECT_EQ(owner.first_chunk, next);
+            next += owner.chunks;
+        }
+        EXPECT_EQ(next, chunks);
+    }
+    EXPECT_EQ(share_chunks(8, {site(4), site(6)}, {1, 3})[1], (OwnerShare{site(6), 2, 6}));
+}
+
+TEST(Plan, hash_changes_with_every_part_of_the_plan) {
+    RoundPlan plan;
+    plan.sites = {{.site = site(0), .inner_steps = 3, .blocks = {{0, 0, 3}}}};
+    plan.fragments = {{FragmentId(0), 100, 16, Step(3)}};
+    const Hash128 hash = plan.hash();
+    RoundPlan other = plan;
+    other.sites[0].blocks[0].first = 1;
+    EXPECT_NE(other.hash(), hash);
+    other = plan;
+    other.numbers.outer_lr = 0.5;
+    EXPECT_NE(other.hash(), hash);
+    other = plan;
+    other.stop_step = Step(2);
+    EXPECT_NE(other.hash(), hash);
+}
+
+TEST(Attempt, is_direct_for_two_members_and_has_owners_from_three) {
+    RoundPlan plan;
+    plan.sites = {{.site = site(0)}, {.site = site(1)}};
+    plan.fragments = {{FragmentId(0), 100, 16, Step(3)}};
+    EXPECT_TRUE(first_attempt(plan, plan.fragments[0], false).direct);
+    plan.sites.push_back({.site = site(2), .contributes = false});
+    const AttemptPlan owned = first_attempt(plan, plan.fragments[0], false);
+    EXPECT_FALSE(owned.direct);
+    EXPECT_EQ(owned.owners.size(), 2U) << "a receiving member owns nothing";
+    EXPECT_EQ(owned.owner_of(6), site(1));
+    EXPECT_EQ(plan.fragments[0].chunk_size(6), 4);
+}
+
+TEST(CommitHash, depends_on_contributors_weights_and_digests) {
+    AttemptPlan attempt;
+    attempt.contributors = {{site(0), 1}, {site(1), 1}};
+    const std::vector<PacketDigest> digests{{1, 1}, {2, 2}};
+    const Hash128 hash = commit_hash({}, attempt, digests);
+    EXPECT_NE(commit_hash({0, 1}, attempt, digests), hash);
+    EXPECT_NE(commit_hash({}, attempt, {{2, 2}, {1, 1}}), hash);
+    attempt.contributors[1].weight = 2;
+    EXPECT_NE(commit_hash({}, attempt, digests), hash);
+}
+
+}  // namespace
+}  // namespace atl
