@@ -11,7 +11,6 @@
 #include "config/nearest_name.h"
 #include "config/rules.h"
 #include "core/error.h"
-#include "core/glob.h"
 #include "support/temporary_directory.h"
 
 namespace atl {
@@ -212,20 +211,6 @@ TEST(Config, presets_are_shapes_that_pass_their_own_rules) {
         EXPECT_EQ(model.hidden % model.heads, 0) << name;
         EXPECT_EQ(model.heads % model.kv_heads, 0) << name;
     }
-}
-
-TEST(Config, the_configs_that_ship_are_right) {
-    const std::string folder = std::string(std::getenv("ATOLL_SOURCE_DIR")) + "/configs/";
-    const auto files = make_system_file_system();
-    int configs = 0;
-    for (const std::string pattern : {"*.toml", "bench/*.toml"}) {
-        for (const std::filesystem::path& path : glob(folder + pattern)) {
-            EXPECT_NO_THROW(load_config(*files, {.file = path, .overrides = {}, .check_files = false}))
-                << path;
-            ++configs;
-        }
-    }
-    EXPECT_GE(configs, 5);
 }
 
 TEST(Config, nearest_names_forgive_swaps_and_wrong_tables) {
