@@ -1,4 +1,4 @@
-// One line per verb; each is in the file of its name.
+// One line per verb; each is in the file of its name (export beside import).
 #pragma once
 
 #include "cli/command.h"
@@ -7,6 +7,8 @@ namespace atl::cli {
 
 void add_bench(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
+void add_export(CLI::App& app, Context& context);
+void add_import(CLI::App& app, Context& context);
 void add_prepare(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);

@@ -31,7 +31,7 @@ class FieldReader {
         return get<double>(key, fallback, "a number");
     }
     void require(bool condition, const std::string& problem) {
-        if (!condition) problems_.push_back("config.json: " + problem);
+        if (!condition) problems_.push_back(problem);
     }
     void finish() const {
         if (!problems_.empty()) throw UserError(problems_);
