@@ -44,7 +44,7 @@ def worker_start_bytes(atoll):
 
 
 def run_atoll(atoll, config, steps, start_bytes):
-    command = atoll.command("bench", config, "--steps", steps, "--json", "--set", "island.threads=1")
+    command = atoll.command("bench", config, "--steps", steps, "--threads", 1, "--json")
     result, peak_bytes = run_measured(command)
     return result | {"memory_bytes": peak_bytes - start_bytes}
 
