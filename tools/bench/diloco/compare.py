@@ -20,8 +20,9 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from diloco.reference import DiLoCo, held_out_loss, synchronous
 from shared.atoll import SOURCE, Atoll
 from shared.batches import read_batches
-from shared.llama import Llama, LlamaShape
+from shared.llama import Llama
 from shared.report import Report
+from shared.shape import LlamaShape
 from shared.shards import read_shard
 
 INNER_STEPS = 30

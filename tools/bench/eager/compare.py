@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 from shared.atoll import SOURCE, Atoll, one_thread
-from shared.llama import LlamaShape
 from shared.report import Report
+from shared.shape import LlamaShape
 
 PEERS = ("eager", "transformers", "compiled")
 SPEEDUP = {"s1": 1.25, "s2": 1.25, "s3": 1.15}
@@ -23,35 +23,30 @@ SHARE_OF_PEAK = 0.88
 STEPS = {"s1": 12, "s2": 4, "s3": 2}  # per turn
 
 
-def run_measured(command):
-    """The JSON that the command prints, and the peak resident bytes of its largest process."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=one_thread(), cwd=SOURCE) as process:
-        text = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(command)} exited with {process.returncode}")
-    return json.loads(text), usage.ru_maxrss * 1024
+def run_json(command):
+    result = subprocess.run(command, stdout=subprocess.PIPE, env=one_thread(), cwd=SOURCE)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)} exited with {result.returncode}")
+    return json.loads(result.stdout)
 
 
 def worker_start_bytes(atoll):
-    """What the worker holds before it does anything: its libraries."""
-    command = [str(atoll.binaries / "atoll-worker"), "--help"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        _, _, usage = os.wait4(process.pid, 0)
-        process.returncode = 0
+    """What the worker holds before it does anything: its libraries. A process counts the peak of the one that started
+    it as its own, which is why nothing large is imported here."""
+    process = subprocess.Popen([str(atoll.binaries / "atoll-worker"), "--help"], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_maxrss * 1024
 
 
 def run_atoll(atoll, config, steps, start_bytes):
-    command = atoll.command("bench", config, "--steps", steps, "--threads", 1, "--json")
-    result, peak_bytes = run_measured(command)
-    return result | {"memory_bytes": peak_bytes - start_bytes}
+    result = run_json(atoll.command("bench", config, "--steps", steps, "--threads", 1, "--json"))
+    return result | {"memory_bytes": result["peak_rss_bytes"] - start_bytes}
 
 
 def run_peer(kind, steps, settings):
     script = str(SOURCE / "tools/bench/eager/peer.py")
-    return run_measured([sys.executable, script, kind, str(steps), json.dumps(settings)])[0]
+    return run_json([sys.executable, script, kind, str(steps), json.dumps(settings)])
 
 
 def summarise(name, results):

@@ -11,8 +11,9 @@ import time
 import torch
 import torch.nn.functional as F
 
-from shared.llama import Llama, LlamaShape
+from shared.llama import Llama
 from shared.machine import matmul_peak_flops_per_second, peak_rss_bytes
+from shared.shape import LlamaShape
 
 UNTIMED_STEPS = 2  # the first allocates the optimizer's state, and compiles
 
