@@ -4,6 +4,7 @@
 // block, or columns of one (its transpose). B is read in vectors along C's columns.
 #pragma once
 
+#include "kernels/scratch.h"
 #include "kernels/simd.h"
 
 namespace atl::kernels::ATOLL_INSTRUCTION_SET {
