@@ -8,7 +8,7 @@
 
 namespace atl {
 
-// Names of a micro-batch's inputs and outputs, and the ids of those already added.
+// What the host sets before a micro-batch and reads after it.
 struct MicroBatchValues {
     ValueId tokens;
     ValueId targets;

@@ -124,20 +124,29 @@ TEST(PlacementProperty, after_edges_save_memory_and_are_what_makes_it_safe) {
     EXPECT_LT(saved_bytes, plain_bytes * 95 / 100);
 }
 
-TEST(HappensBeforeProperty, equals_reachability_over_edges) {
+// The definition itself: both touch some byte, and one of them writes it.
+bool conflict(const Program& program, const Op& a, const Op& b) {
+    const auto overlap = [&](const std::vector<ValueId>& some, const std::vector<ValueId>& others) {
+        for (const auto x : some)
+            for (const auto y : others)
+                if (byte_range(program, x).overlaps(byte_range(program, y))) return true;
+        return false;
+    };
+    return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
+}
+
+TEST(HappensBeforeProperty, equals_reachability_over_conflicts_and_issue_order) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         SCOPED_TRACE(seed);
         const auto program = test::legal_program(seed, 40);
         const HappensBefore happens_before(program);
-        const auto edges = data_edges(program);
-        // reaches[a][b]: a path of data edges and issue order leads from a to b.
         const auto n = program.ops.size();
         std::vector<std::vector<bool>> reaches(n, std::vector<bool>(n, false));
         for (std::size_t b = 0; b < n; ++b)
             for (std::size_t a = 0; a < b; ++a) {
-                const bool direct = program.ops[a].resource == program.ops[b].resource ||
-                                    std::ranges::binary_search(edges[b], OpId(static_cast<std::int32_t>(a)));
-                if (!direct) continue;
+                if (program.ops[a].resource != program.ops[b].resource &&
+                    !conflict(program, program.ops[a], program.ops[b]))
+                    continue;
                 reaches[a][b] = true;
                 for (std::size_t c = 0; c < a; ++c)
                     if (reaches[c][a]) reaches[c][b] = true;
