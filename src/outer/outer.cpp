@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "kernels/outer_step.h"
 
 namespace atl {
 
@@ -26,35 +27,24 @@ double auto_outer_lr(int sites) {
 void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta) {
     ATOLL_CHECK_EQ(anchor.size(), local.size());
     ATOLL_CHECK_EQ(anchor.size(), delta.size());
-    for (std::size_t i = 0; i < anchor.size(); ++i) delta[i] = anchor[i] - local[i];
+    kernels::subtract(anchor, local, delta);
 }
 
 void outer_step(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
                 std::span<float> momentum) {
-    const float lr = settings.rule == OuterRule::average ? 1.0f : settings.lr;
-    const float mu = settings.momentum;
+    const bool average = settings.rule == OuterRule::average;
+    const bool with_momentum = has_momentum(settings.rule);
     ATOLL_CHECK_EQ(mean_delta.size(), anchor.size());
-    if (!has_momentum(settings.rule)) {
-        for (std::size_t i = 0; i < anchor.size(); ++i) anchor[i] -= lr * mean_delta[i];
-        return;
-    }
-    ATOLL_CHECK_EQ(momentum.size(), anchor.size());
-    const bool nesterov = settings.rule == OuterRule::nesterov;
-    for (std::size_t i = 0; i < anchor.size(); ++i) {
-        momentum[i] = mu * momentum[i] + mean_delta[i];
-        const float direction = nesterov ? mean_delta[i] + mu * momentum[i] : momentum[i];
-        anchor[i] -= lr * direction;
-    }
+    if (with_momentum) ATOLL_CHECK_EQ(momentum.size(), anchor.size());
+    kernels::outer_sgd_step({.learning_rate = average ? 1.0f : settings.lr,
+                             .momentum = with_momentum ? settings.momentum : 0.0f,
+                             .nesterov = settings.rule == OuterRule::nesterov},
+                            mean_delta, anchor, momentum);
 }
 
 void mix_into_local(float alpha, std::span<const float> anchor, std::span<float> local) {
     ATOLL_CHECK_EQ(anchor.size(), local.size());
-    if (alpha == 0) {
-        std::copy(anchor.begin(), anchor.end(), local.begin());
-        return;
-    }
-    const float beta = 1 - alpha;
-    for (std::size_t i = 0; i < local.size(); ++i) local[i] = alpha * local[i] + beta * anchor[i];
+    kernels::interpolate(anchor, 1 - alpha, local);
 }
 
 void apply_outer(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
@@ -77,15 +67,21 @@ bool equal_on_all_sites(OuterRule rule) {
 
 void weighted_mean(std::span<const WeightedDelta> contributions, std::span<float> mean) {
     ATOLL_CHECK(!contributions.empty());
-    std::fill(mean.begin(), mean.end(), 0.0f);
-    float weights = 0;
-    for (const auto& [delta, weight] : contributions) {
+    const double first_weight = contributions.front().weight;
+    const bool equal = std::ranges::all_of(contributions, [&](const WeightedDelta& contribution) {
+        return contribution.weight == first_weight;
+    });
+    float total = 0;
+    for (std::size_t k = 0; k < contributions.size(); ++k) {
+        const auto& [delta, weight] = contributions[k];
         ATOLL_CHECK_EQ(delta.size(), mean.size());
         ATOLL_CHECK(weight > 0, "weight {}", weight);
-        for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += weight * delta[i];
-        weights += weight;
+        const float factor = equal ? 1.0f : static_cast<float>(weight);
+        for (std::size_t i = 0; i < mean.size(); ++i)
+            mean[i] = k == 0 ? factor * delta[i] : mean[i] + factor * delta[i];
+        total += factor;
     }
-    for (float& value : mean) value /= weights;
+    for (float& value : mean) value /= total;
 }
 
 std::int64_t payload_bytes_sent(const EncodedSizes& sizes, int sites) {

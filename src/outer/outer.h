@@ -6,7 +6,7 @@
 //   sgd:        θ ← θ − γ·Δ
 //   heavy_ball: m ← μ·m + Δ;  θ ← θ − γ·m
 //   nesterov:   m ← μ·m + Δ;  θ ← θ − γ·(Δ + μ·m)          (m starts at zero; no dampening)
-//   θ_m ← α·θ_m + (1 − α)·θ                                (α = 0: a plain copy)
+//   θ_m ← θ_m + (1 − α)·(θ − θ_m)                          (α = 0: a plain copy)
 //
 // Every operation is rounded separately, so all sites get the same bits on every processor.
 // Threads: pure functions. Errors: sizes that differ are a CheckError. Nothing here looks at finiteness: the
@@ -44,7 +44,7 @@ void contribution(std::span<const float> anchor, std::span<const float> local, s
 void outer_step(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
                 std::span<float> momentum);
 
-// local ← alpha·local + (1 − alpha)·anchor.
+// local ← local + (1 − alpha)·(anchor − local): alpha is the share of the local value that stays.
 void mix_into_local(float alpha, std::span<const float> anchor, std::span<float> local);
 
 // What a commit does: outer_step, then mix_into_local. The next Δ is measured from the anchor, never from the mix.
@@ -54,11 +54,12 @@ void apply_outer(const OuterSettings& settings, std::span<const float> mean_delt
 // All sites hold the same anchor after a commit, so any one of them can be evaluated and exported.
 bool equal_on_all_sites(OuterRule rule);
 
-// mean ← Σ w_m·Δ_m / Σ w_m, from zero in the order given (SiteId order), divided by the weights given:
-// the reference that every exchange path must equal bit for bit. Weights are the tokens each site trained on.
+// mean ← Σ w_m·Δ_m / Σ w_m, summed in the order given (SiteId order), divided by the weights given. Plain loops:
+// the reference that the exchange of packets must equal bit for bit. Weights are the tokens each site trained on;
+// equal ones count as 1, so that one site's mean is its own Δ.
 struct WeightedDelta {
     std::span<const float> delta;
-    float weight = 1.0f;
+    double weight = 1;
 };
 void weighted_mean(std::span<const WeightedDelta> contributions, std::span<float> mean);
 

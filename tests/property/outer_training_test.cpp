@@ -68,7 +68,7 @@ struct Outer {
     Vector anchor = Vector(kParameters), momentum = Vector(kParameters);
 
     // One round of H steps on every site whose weight isn't 0: those didn't arrive.
-    void round(std::vector<Inner>& sites, int inner_steps, const std::vector<float>& weights) {
+    void round(std::vector<Inner>& sites, int inner_steps, const std::vector<double>& weights) {
         std::vector<Vector> deltas;
         std::vector<WeightedDelta> contributions;
         for (std::size_t site = 0; site < sites.size(); ++site) {
@@ -87,7 +87,7 @@ struct Outer {
 constexpr OuterSettings kIdentity{.rule = OuterRule::sgd, .lr = 1};
 
 TEST(OuterTraining, with_h_1_sgd_and_lr_1_equals_synchronous_data_parallel) {
-    const std::vector<float> tokens = {1, 2, 5};
+    const std::vector<double> tokens = {1, 2, 5};
     std::vector<Inner> sites(3);
     Outer outer{kIdentity};
     Vector theta(kParameters);  // one trainer with the token-weighted mean gradient
@@ -96,7 +96,7 @@ TEST(OuterTraining, with_h_1_sgd_and_lr_1_equals_synchronous_data_parallel) {
         for (int site = 0; site < 3; ++site) {
             const Vector g = gradient(theta, site, step);
             for (std::size_t i = 0; i < kParameters; ++i)
-                mean[i] += tokens[static_cast<std::size_t>(site)] / 8 * g[i];
+                mean[i] += static_cast<float>(tokens[static_cast<std::size_t>(site)] / 8) * g[i];
         }
         for (std::size_t i = 0; i < kParameters; ++i) theta[i] -= 0.05f * mean[i];
         outer.round(sites, 1, tokens);
@@ -151,7 +151,7 @@ TEST(OuterTraining, relabelling_the_sites_leaves_the_result_unchanged_to_roundin
         std::vector<WeightedDelta> contributions;
         for (const int site : order) {
             const auto index = static_cast<std::size_t>(site);
-            contributions.push_back({deltas[index], static_cast<float>(1 + site)});
+            contributions.push_back({deltas[index], 1.0 + site});
         }
         Vector mean(kParameters);
         weighted_mean(contributions, mean);

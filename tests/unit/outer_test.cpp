@@ -115,6 +115,15 @@ TEST(WeightedMean, normalises_by_the_weights_that_arrived) {
     EXPECT_THROW(weighted_mean({}, mean), CheckError);
 }
 
+TEST(WeightedMean, of_equal_weights_is_the_plain_mean_and_of_one_site_its_own_delta) {
+    const std::vector<float> a = normals(5, 300), b = normals(6, 300);
+    std::vector<float> mean(300);
+    weighted_mean(std::vector<WeightedDelta>{{a, 1003}}, mean);
+    EXPECT_EQ(mean, a);
+    weighted_mean(std::vector<WeightedDelta>{{a, 1003}, {b, 1003}}, mean);
+    for (std::size_t i = 0; i < mean.size(); ++i) EXPECT_EQ(mean[i], (a[i] + b[i]) / 2);
+}
+
 TEST(WeightedMean, does_not_depend_on_how_two_sites_are_labelled) {
     const std::vector<float> a = normals(5, 300), b = normals(6, 300);
     std::vector<float> ab(300), ba(300);
