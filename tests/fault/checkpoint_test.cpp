@@ -129,6 +129,25 @@ TEST(CheckpointFault, a_disk_that_fills_up_at_any_byte_leaves_the_older_checkpoi
     EXPECT_EQ(newest(files, directory.path()), std::pair(std::int64_t{2}, 2.0f));
 }
 
+TEST(CheckpointFault, a_disk_that_fills_up_while_a_step_is_replaced_leaves_the_old_or_the_new_one) {
+    for (std::int64_t budget = 7'500; budget < 12'000; budget += 61) {
+        SCOPED_TRACE(fmt::format("{} bytes fit", budget));
+        const test::TemporaryDirectory directory;
+        test::FaultFileSystem files;
+        write(files, directory.path(), 1, 1);
+        files.limit_bytes(budget);
+        bool failed = false;
+        try {
+            write(files, directory.path(), 1, 2);
+        } catch (const StorageError&) {
+            failed = true;
+        }
+        EXPECT_EQ(newest(files, directory.path()), std::pair(std::int64_t{1}, failed ? 1.0f : 2.0f));
+        if (!failed) return;
+    }
+    ADD_FAILURE() << "12,000 bytes are enough";
+}
+
 std::filesystem::path only_file(const FileSystem& files, const std::filesystem::path& part,
                                 const std::string& prefix) {
     for (const auto& path : files.list(part))
