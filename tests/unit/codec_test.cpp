@@ -86,7 +86,7 @@ TEST_P(CodecTest, denormal_one_sided_and_lonely_values_stay_finite_and_close) {
     if (codec_.id() == CodecId::fp16) return;  // 1e30 is beyond its range
     const auto output = there_and_back(codec_, lonely);
     EXPECT_NEAR(output[17], 1e30F, 1e28F);
-    EXPECT_EQ(output[18], 0.0F);
+    EXPECT_LT(std::abs(output[18]), 1e20F);  // a zero beside it, to the rounding of its bin's sum
 }
 
 TEST_P(CodecTest, decode_add_is_the_weighted_sum_with_every_operation_rounded) {

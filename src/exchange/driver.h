@@ -1,0 +1,161 @@
+// SiteDriver: carries out, with real bytes, what the site state machine of `rounds` decides. It encodes the own
+// contribution chunk by chunk, sends and verifies packets, sums chunks in SiteId order, keeps what others may
+// still ask for, reports to the coordinator, and turns the rest into orders for the worker.
+//
+// Every chunk is verified before the state machine hears of it: a site can't hold, and so can't commit, what it
+// couldn't decode. A mean is read only after ApplyCommit and until CommitApplied.
+//
+// Not thread-safe: one thread calls step() again and again (site_exchange.h has one). Nothing here blocks. Errors:
+// what peers do wrong is a complaint to the coordinator or a line in the log; CheckError for our own mistakes.
+// Memory: per fragment one fp32 copy and its packets of two rounds; at most 64 MiB of packets that came too early.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "comm/site/transport.h"
+#include "core/log.h"
+#include "exchange/fragment_mean.h"
+#include "exchange/send_queue.h"
+#include "exchange/state_transfer.h"
+#include "exchange/wire.h"
+#include "rounds/site_state.h"
+
+namespace atl {
+
+// The way to the coordinator, as far as the exchange needs it. Neither call blocks or throws.
+class ControlLink {
+  public:
+    virtual ~ControlLink() = default;
+    virtual void send(const Report& report) = 0;
+    virtual std::optional<View> receive() = 0;  // the newest that came since the last call
+};
+
+struct ExchangeOptions {
+    SiteOptions site;
+    Milliseconds heartbeat{250};
+    bool zstd = true;
+};
+
+// The own Δ of one fragment. `work` is the number of the StartRound order it was made for.
+struct Contribution {
+    Round round;
+    FragmentId fragment;
+    std::uint64_t work = 0;
+    std::shared_ptr<const std::vector<float>> delta;  // shared: fp32 packets are views of it for two rounds
+    ContributionFacts facts;
+};
+
+// What the worker must do: LoadState, FetchState, StartRound, ApplyCommit, DropContribution, WriteCheckpoint,
+// Evaluate or Stop.
+struct WorkerOrder {
+    SiteAction action;
+    std::string reason;
+    std::uint64_t work = 0;  // grows with every StartRound and DropContribution
+};
+
+struct RoundTraffic {
+    Round round;
+    double seconds = 0;               // from the own contribution's first chunk to the commit's arrival
+    std::vector<PeerCounters> peers;  // what was sent and received since the round before
+};
+
+class SiteDriver {
+  public:
+    SiteDriver(ExchangeOptions options, SiteTransport& transport, ControlLink& control, const Clock& clock,
+               Log log);
+    ~SiteDriver();
+
+    // One short turn. False if there was nothing to do: wait for the transport's next event and give it to take().
+    bool step();
+    void take(TransportEvent event);
+
+    // From the worker: StateLoaded, StateFailed, StepDone, CommitApplied, CheckpointWritten, LeaveRequested.
+    void tell(const SiteEvent& event);
+    void contribute(Contribution contribution);
+    std::optional<WorkerOrder> take_order();
+    std::span<const float> mean(FragmentId fragment) const;
+
+    PublishedState& published_state() { return published_; }
+    void fetch_state(FetchRequest request) { fetcher_.begin(std::move(request), clock_.now()); }
+
+    Phase phase() const { return state_.phase(); }
+    bool stopped() const { return stopped_; }
+    const RoundTraffic& last_traffic() const { return traffic_; }
+    std::int64_t stored_bytes() const { return store_.bytes(); }
+
+  private:
+    struct Tools;                             // encoder and decoder of the codec in use
+    static constexpr SiteId kNothingYet{-2};  // no site's number
+    struct Encoding {
+        Contribution contribution;
+        std::int64_t next_chunk = 0;
+    };
+
+    void handle(const SiteEvent& event);
+    void follow_plan();
+    void execute(const SiteDecision& decision);
+    void order(const SiteDecision& decision);
+    void apply(const SiteDecision& decision, const site_action::ApplyCommit& commit);
+
+    void take_view(View view);
+    void take_frame(Frame frame);
+    void take_packet(ArrivedPacket arrived);
+    std::optional<Packet> verified(const ArrivedPacket& arrived, const FragmentPlan& plan);
+    bool is_void(const PacketKey& key) const;
+    void invalidate(const PacketKey& key);
+    void retry_deferred();
+    bool encode_next();
+    void refuse_own(const Contribution& contribution);
+
+    // The layout and codec of a round's fragment; nothing while its plan is unknown.
+    const FragmentPlan* layout(Round round, FragmentId fragment) const;
+    std::optional<AttemptPlan> basis(FragmentId fragment) const;
+    Tools& tools();
+    std::optional<SiteId> sum_directly(const FragmentPlan& layout, const AttemptPlan& basis,
+                                       std::int64_t chunk);
+    // Sums the packets of `key` with each contributor as its origin; kNothingYet if one is not here.
+    std::optional<SiteId> sum(const std::vector<Contributor>& contributors, PacketKey key,
+                              std::span<float> mean);
+    std::optional<SiteId> take_into_mean(const PacketKey& key);
+    void reduce(const site_action::ReduceChunk& order);
+    void finish_mean(const Commit& commit);
+    void count_traffic(Round round);
+
+    ExchangeOptions options_;
+    SiteTransport& transport_;
+    ControlLink& control_;
+    const Clock& clock_;
+    Log log_;
+    SiteState state_;
+
+    std::optional<RoundPlan> plan_;                      // of this site's round, or the nearest that was seen
+    std::tuple<Round, Term, std::int64_t> plan_source_;  // the round and view it was taken for
+    std::unique_ptr<Tools> tools_;
+    PacketStore store_;
+    SendQueue sends_;
+    std::map<FragmentId, FragmentMean> means_;
+    std::deque<Encoding> encodings_;
+    std::deque<ArrivedPacket> deferred_;  // of a round whose plan is not here yet
+    std::int64_t deferred_bytes_ = 0;
+    std::optional<PacketKey> in_hand_;  // in the store while the state machine decides whether it stays
+    bool kept_in_hand_ = false;
+
+    std::deque<WorkerOrder> orders_;
+    std::uint64_t work_ = 0;
+    std::vector<Peer> peers_;
+    TimePoint next_tick_{};
+    TimePoint next_report_{};
+    bool stopped_ = false;
+
+    PublishedState published_;
+    StateFetcher fetcher_;
+    RoundTraffic traffic_;
+    std::vector<PeerCounters> counters_before_;
+    std::optional<TimePoint> exchange_begin_;
+};
+
+}  // namespace atl

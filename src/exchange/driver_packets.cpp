@@ -1,0 +1,262 @@
+// The driver's way with packets: encode, verify, keep, sum.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "codec/weighted_mean.h"
+#include "core/check.h"
+#include "core/error.h"
+#include "exchange/driver_tools.h"
+
+namespace atl {
+
+namespace {
+
+constexpr std::int64_t kMostDeferredBytes = 64 << 20;
+
+MeanWeights weights_of(const std::vector<Contributor>& contributors) {
+    std::vector<double> weights;
+    for (const Contributor& contributor : contributors) weights.push_back(contributor.weight);
+    return mean_weights(weights);
+}
+
+}  // namespace
+
+SiteDriver::Tools& SiteDriver::tools() {
+    ATOLL_CHECK(plan_.has_value(), "no plan names a codec yet");
+    const Codec& agreed = codec_from_name(plan_->numbers.codec);
+    if (!tools_ || &tools_->codec != &agreed) tools_ = std::make_unique<Tools>(agreed, options_.zstd);
+    return *tools_;
+}
+
+// A site that missed a round's plan reads its packets by the plan it has: fragments and codec change only with notice.
+const FragmentPlan* SiteDriver::layout(Round round, FragmentId fragment) const {
+    if (!plan_ || (plan_->round != round && round != state_.round())) return nullptr;
+    for (const FragmentPlan& each : plan_->fragments) {
+        if (each.id == fragment) return &each;
+    }
+    return nullptr;
+}
+
+// What a fragment's mean of the own round is made of: the commit, else the newest attempt.
+std::optional<AttemptPlan> SiteDriver::basis(FragmentId fragment) const {
+    const View& view = state_.view();
+    for (const Commit& commit : view.commits) {
+        if (commit.round == state_.round() && commit.fragment == fragment) return attempt_of(commit);
+    }
+    const AttemptPlan* attempt = view.attempt(fragment);
+    if (attempt == nullptr || attempt->round != state_.round()) return {};
+    return *attempt;
+}
+
+void SiteDriver::contribute(Contribution contribution) {
+    if (contribution.work != work_ || contribution.round != state_.round())
+        return;  // it was dropped meanwhile
+    const FragmentPlan* plan = layout(contribution.round, contribution.fragment);
+    ATOLL_CHECK(plan != nullptr, "fragment {} is not in the plan", contribution.fragment);
+    ATOLL_CHECK_EQ(static_cast<std::int64_t>(contribution.delta->size()), plan->elements);
+    if (!exchange_begin_) exchange_begin_ = clock_.now();
+    handle(site_event::ContributionDeclared{contribution.fragment, contribution.facts});
+    if (contribution.facts.finite) encodings_.push_back({std::move(contribution), 0});
+}
+
+bool SiteDriver::encode_next() {
+    if (encodings_.empty()) return false;
+    Encoding& encoding = encodings_.front();
+    const Contribution& own = encoding.contribution;
+    const FragmentPlan plan = *layout(own.round, own.fragment);
+    const std::int64_t chunk = encoding.next_chunk++;
+    const std::span<const float> values(*own.delta);
+    auto packet = tools().encoder.encode(values.subspan(static_cast<std::size_t>(plan.chunk_begin(chunk)),
+                                                        static_cast<std::size_t>(plan.chunk_size(chunk))),
+                                         own.delta);
+    if (!packet) {
+        refuse_own(own);
+        return true;
+    }
+    const FragmentId fragment = own.fragment;
+    const PacketKey key{Leg::contribution, own.round, fragment, Attempt(), transport_.self(), chunk};
+    const PacketDigest digest = packet->digest();
+    store_.keep(key, std::move(*packet));
+    if (encoding.next_chunk == plan.chunks()) encodings_.pop_front();
+    if (const auto culprit = take_into_mean(key)) {
+        PacketKey theirs = key;
+        theirs.origin = *culprit;
+        handle(site_event::PacketUnusable{theirs, ComplaintKind::non_finite});
+    }
+    handle(site_event::ContributionEncoded{fragment, chunk, digest});
+    return true;
+}
+
+// The codec can't carry the own Δ: the whole contribution is withdrawn, never a chunk of it.
+void SiteDriver::refuse_own(const Contribution& contribution) {
+    log_.warning(
+        "[exchange] round {} fragment {}: the own contribution has values that {} can't carry; it is "
+        "withdrawn",
+        contribution.round, contribution.fragment, tools().codec.name());
+    ContributionFacts facts = contribution.facts;
+    facts.finite = false;
+    const FragmentId fragment = contribution.fragment;
+    encodings_.pop_front();
+    handle(site_event::ContributionDeclared{fragment, facts});
+    next_report_ = {};
+}
+
+void SiteDriver::take_packet(ArrivedPacket arrived) {
+    const PacketKey key = arrived.key;
+    const FragmentPlan* plan = layout(key.round, key.fragment);
+    if (plan == nullptr) {
+        const auto bytes = static_cast<std::int64_t>(arrived.body.size());
+        const bool keeps = key.round >= state_.round() && deferred_bytes_ + bytes <= kMostDeferredBytes;
+        if (!keeps) return;  // asked for again when it is wanted
+        deferred_bytes_ += bytes;
+        deferred_.push_back(std::move(arrived));
+        return;
+    }
+    if (key.chunk < 0 || key.chunk >= plan->chunks()) return;
+    if (is_void(key)) return;
+    auto packet = verified(arrived, *plan);
+    if (!packet) return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
+    const PacketDigest digest = packet->digest();
+    auto before = store_.keep(key, std::move(*packet));
+    if (before && before->digest() != digest) invalidate(key);
+    if (const auto culprit = take_into_mean(key)) {
+        PacketKey theirs = key;
+        theirs.origin = *culprit;
+        handle(site_event::PacketUnusable{theirs, ComplaintKind::non_finite});
+        if (*culprit == key.origin) return store_.erase(key);
+    }
+    kept_in_hand_ = false;
+    in_hand_ = key;
+    handle(site_event::PacketArrived{key, arrived.sender, digest});
+    in_hand_.reset();
+    if (kept_in_hand_) return;
+    store_.erase(key);
+    if (!before) return;
+    if (before->digest() != digest) invalidate(key);
+    store_.keep(key, std::move(*before));
+}
+
+// Of an attempt that is over, of a site that no longer counts, or of a round whose mean the worker is reading:
+// neither needed nor worth a complaint.
+bool SiteDriver::is_void(const PacketKey& key) const {
+    if (key.round == state_.round() && state_.phase() == Phase::applying) return true;
+    const auto made_of = basis(key.fragment);
+    if (key.round != state_.round() || !made_of || key.attempt > made_of->attempt) return false;
+    return key.leg == Leg::mean ? key.attempt < made_of->attempt : !made_of->contributes(key.origin);
+}
+
+std::optional<Packet> SiteDriver::verified(const ArrivedPacket& arrived, const FragmentPlan& plan) {
+    const Payload& body = arrived.body;
+    ReadPacket read = read_packet(arrived.header, std::make_shared<const Payload>(body), body.bytes(),
+                                  body.hash(), tools().codec, plan.chunk_size(arrived.key.chunk));
+    if (read.packet) read.problem = tools().decoder.verify(*read.packet);
+    if (read.problem.empty()) return std::move(read.packet);
+    log_.warning("[exchange] round {} fragment {} chunk {}: the packet of site {} is no good: {}",
+                 arrived.key.round, arrived.key.fragment, arrived.key.chunk, arrived.key.origin,
+                 read.problem);
+    return {};
+}
+
+// The chunk's mean was made of another packet than the one that stands there now.
+void SiteDriver::invalidate(const PacketKey& key) {
+    const auto mean = means_.find(key.fragment);
+    if (mean != means_.end() && key.round == state_.round()) mean->second.forget();
+}
+
+void SiteDriver::retry_deferred() {
+    std::deque<ArrivedPacket> packets = std::exchange(deferred_, {});
+    deferred_bytes_ = 0;
+    for (ArrivedPacket& packet : packets) take_packet(std::move(packet));
+}
+
+// Brings a packet that is in the store into its fragment's mean if that completes a chunk. Gives the site whose
+// values left the range of fp32, if any did.
+std::optional<SiteId> SiteDriver::take_into_mean(const PacketKey& key) {
+    const FragmentPlan* plan = layout(key.round, key.fragment);
+    const auto made_of = basis(key.fragment);
+    if (key.round != state_.round() || plan == nullptr || !made_of) return {};
+    FragmentMean& mean = means_[key.fragment];
+    mean.prepare(*plan, *made_of);
+    if (mean.has(key.chunk)) return {};
+    if (made_of->direct && key.leg == Leg::contribution) return sum_directly(*plan, *made_of, key.chunk);
+    if (!made_of->direct && key.leg == Leg::mean && key.attempt == made_of->attempt) {
+        tools().decoder.decode(*store_.find(key), mean.chunk(key.chunk));
+        mean.set(key.chunk);
+    }
+    return {};
+}
+
+std::optional<SiteId> SiteDriver::sum_directly(const FragmentPlan& plan, const AttemptPlan& made_of,
+                                               std::int64_t chunk) {
+    FragmentMean& mean = means_[plan.id];
+    const PacketKey key{Leg::contribution, made_of.round, plan.id, Attempt(), SiteId(), chunk};
+    const auto culprit = sum(made_of.contributors, key, mean.chunk(chunk));
+    if (culprit == kNothingYet) return {};
+    if (!culprit) mean.set(chunk);
+    return culprit;
+}
+
+std::optional<SiteId> SiteDriver::sum(const std::vector<Contributor>& contributors, PacketKey key,
+                                      std::span<float> mean) {
+    std::vector<const Packet*> packets;
+    for (const Contributor& contributor : contributors) {
+        key.origin = contributor.site;
+        packets.push_back(store_.find(key));
+        if (packets.back() == nullptr) return kNothingYet;
+    }
+    const auto place = weighted_mean(tools().decoder, packets, weights_of(contributors), mean);
+    if (!place) return {};
+    return contributors[*place].site;
+}
+
+void SiteDriver::reduce(const site_action::ReduceChunk& order) {
+    const FragmentPlan* plan = layout(order.round, order.fragment);
+    if (plan == nullptr) return;
+    std::vector<float> mean(static_cast<std::size_t>(plan->chunk_size(order.chunk)));
+    PacketKey key{Leg::contribution, order.round, order.fragment, order.attempt, SiteId(), order.chunk};
+    const auto culprit = sum(order.contributors, key, mean);
+    if (culprit == kNothingYet) return;
+    if (culprit) {
+        key.origin = *culprit;
+        return handle(site_event::PacketUnusable{key, ComplaintKind::non_finite});
+    }
+    // The owner, too, goes on with what the others decode, never with the sum itself.
+    auto packet = tools().encoder.encode(mean);
+    ATOLL_CHECK(packet.has_value(), "the mean of values that {} can carry", tools().codec.name());
+    const PacketKey mine{Leg::mean,     order.round,       order.fragment,
+                         order.attempt, transport_.self(), order.chunk};
+    const PacketDigest digest = packet->digest();
+    store_.keep(mine, std::move(*packet));
+    take_into_mean(mine);
+    handle(site_event::MeanReduced{order.fragment, order.attempt, order.chunk, digest});
+}
+
+void SiteDriver::finish_mean(const Commit& commit) {
+    const FragmentPlan* plan = layout(commit.round, commit.fragment);
+    ATOLL_CHECK(plan != nullptr, "fragment {} is not in the plan", commit.fragment);
+    const AttemptPlan made_of = attempt_of(commit);
+    FragmentMean& mean = means_[commit.fragment];
+    mean.prepare(*plan, made_of);
+    for (std::int64_t chunk = 0; chunk < plan->chunks(); ++chunk) {
+        if (mean.has(chunk)) continue;
+        PacketKey key{Leg::mean, commit.round, commit.fragment, commit.attempt, SiteId(), chunk};
+        if (commit.direct) {
+            key.leg = Leg::contribution;
+            if (const auto culprit = sum(commit.contributors, key, mean.chunk(chunk))) {
+                throw CorruptDataError(
+                    fmt::format("[exchange] round {} is committed, but chunk {} of fragment {} "
+                                "can't be summed here: see site {}",
+                                commit.round, chunk, commit.fragment, *culprit));
+            }
+        } else {
+            key.origin = made_of.owner_of(chunk);
+            const Packet* packet = store_.find(key);
+            ATOLL_CHECK(packet != nullptr, "chunk {} of a commit is not here", chunk);
+            tools().decoder.decode(*packet, mean.chunk(chunk));
+        }
+        mean.set(chunk);
+    }
+}
+
+}  // namespace atl

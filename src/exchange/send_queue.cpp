@@ -1,0 +1,42 @@
+#include "exchange/send_queue.h"
+
+#include "exchange/wire.h"
+
+namespace atl {
+
+void SendQueue::add(const PacketKey& key, const std::vector<SiteId>& to) {
+    for (const SiteId peer : to) {
+        Waiting& waiting = peers_[peer];
+        if (waiting.known.insert(key).second) waiting.keys.push_back(key);
+    }
+}
+
+void SendQueue::keep_only(const std::set<SiteId>& peers) {
+    std::erase_if(peers_, [&](const auto& entry) { return !peers.contains(entry.first); });
+}
+
+bool SendQueue::pump(const PacketStore& store, SiteTransport& transport) {
+    bool sent_any = false;
+    for (bool sent = true; sent;) {
+        sent = false;
+        for (auto& [peer, waiting] : peers_) sent = send_next(peer, waiting, store, transport) || sent;
+        sent_any = sent_any || sent;
+    }
+    return sent_any;
+}
+
+bool SendQueue::send_next(SiteId peer, Waiting& waiting, const PacketStore& store, SiteTransport& transport) {
+    while (!waiting.keys.empty()) {
+        const PacketKey key = waiting.keys.front();
+        const Packet* packet = store.find(key);
+        if (packet != nullptr && transport.send(packet_frame(key, *packet, peer)) != SendResult::accepted) {
+            return false;
+        }
+        waiting.keys.pop_front();
+        waiting.known.erase(key);
+        if (packet != nullptr) return true;  // else it was discarded meanwhile
+    }
+    return false;
+}
+
+}  // namespace atl

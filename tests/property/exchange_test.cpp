@@ -1,0 +1,227 @@
+// Whole runs of 1 to 5 sites over a simulated network: whatever the delays, losses and orders, all sites get the
+// same bits, the mean is that of the sites that count, and damage never counts as data.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/random.h"
+#include "support/exchange_world.h"
+
+namespace atl {
+namespace {
+
+using test::World;
+using test::WorldOptions;
+
+SimulatedLink rough_link() {
+    SimulatedLink link;
+    link.least_delay = std::chrono::microseconds(100);
+    link.most_delay = std::chrono::milliseconds(30);
+    link.loss = 0.02;
+    link.duplication = 0.05;
+    link.reordering = 0.3;
+    link.corruption = 0.01;
+    return link;
+}
+
+void expect_equal_bits(World& world, int sites, std::int64_t rounds) {
+    for (std::int64_t round = 0; round < rounds; ++round) {
+        const std::vector<float>* first = nullptr;
+        for (int site = 0; site < sites; ++site) {
+            if (!world.is_alive(site)) continue;
+            ASSERT_TRUE(world.means(site).contains(Round(round))) << "site " << site << " round " << round;
+            const auto& mean = world.means(site).at(Round(round));
+            if (first == nullptr) first = &mean;
+            ASSERT_EQ(std::memcmp(first->data(), mean.data(), mean.size() * sizeof(float)), 0)
+                << "site " << site << " round " << round;
+        }
+    }
+}
+
+double relative_error(std::span<const float> values, std::span<const float> reference) {
+    double error = 0;
+    double power = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        error += std::pow(double(values[i]) - reference[i], 2);
+        power += std::pow(double(reference[i]), 2);
+    }
+    return std::sqrt(error / power);
+}
+
+struct Case {
+    std::string codec;
+    int sites;
+};
+
+class ExchangeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ExchangeTest, all_sites_get_the_same_bits_over_rough_links_for_every_seed) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        SCOPED_TRACE(fmt::format("seed {}", seed));
+        WorldOptions options;
+        options.seed = seed;
+        options.sites = GetParam().sites;
+        options.codec = GetParam().codec;
+        options.zstd = seed % 2 == 0;
+        options.link = rough_link();
+        World world(options);
+        ASSERT_TRUE(world.run_to_end());
+        expect_equal_bits(world, options.sites, options.rounds);
+        for (std::int64_t round = 0; round < options.rounds; ++round) {
+            const Commit& commit = world.commits(0).at(Round(round));
+            ASSERT_EQ(commit.contributors.size(), static_cast<std::size_t>(options.sites));
+            const auto& mean = world.means(0).at(Round(round));
+            const auto expected = world.expected_direct_mean(commit);
+            if (commit.direct) {
+                ASSERT_EQ(mean, expected);
+            } else {  // the mean leg is encoded once more
+                ASSERT_LT(relative_error(mean, expected), options.codec == "int8" ? 0.02 : 0.004);
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExchangeTest,
+                         testing::Values(Case{"identity", 1}, Case{"int8", 1}, Case{"identity", 2},
+                                         Case{"fp16", 2}, Case{"bf16", 2}, Case{"int8", 2},
+                                         Case{"identity", 3}, Case{"bf16", 4}, Case{"fp16", 3},
+                                         Case{"int8", 3}, Case{"int8", 5}),
+                         [](const auto& info) {
+                             return fmt::format("{}_{}_sites", info.param.codec, info.param.sites);
+                         });
+
+TEST(Exchange, the_mean_is_the_same_whatever_the_network_does) {
+    std::vector<std::vector<float>> means;
+    for (std::uint64_t order = 0; order < 4; ++order) {
+        WorldOptions options;
+        options.sites = 3;
+        options.rounds = 1;
+        options.link = order == 0 ? SimulatedLink{} : rough_link();
+        options.link.most_delay += std::chrono::milliseconds(order);  // another schedule each time
+        World world(options);
+        ASSERT_TRUE(world.run_to_end());
+        means.push_back(world.means(0).at(Round(0)));
+    }
+    for (const auto& mean : means) EXPECT_EQ(mean, means.front());
+}
+
+TEST(Exchange, a_site_that_dies_in_a_round_leaves_the_others_with_the_mean_of_those_that_count) {
+    for (const int sites : {2, 3, 5}) {
+        for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+            SCOPED_TRACE(fmt::format("{} sites, seed {}", sites, seed));
+            WorldOptions options;
+            options.seed = seed;
+            options.sites = sites;
+            options.codec = "identity";
+            options.link.bytes_per_second = 2e6;  // so that a round takes a while
+            World world(options);
+            const int victim = static_cast<int>(seed) % sites;
+            bool in_round = false;
+            world.on_contribute = [&](int site, Round round) {
+                in_round |= site == victim && round == Round(1);
+            };
+            ASSERT_TRUE(world.run_until([&] { return in_round; }));
+            const TimePoint begin = world.now();
+            (void)world.run_until([&] { return world.now() - begin >= Milliseconds(3) * seed; });
+            world.kill(victim);
+            ASSERT_TRUE(world.run_to_end());
+            expect_equal_bits(world, sites, options.rounds);
+            const int survivor = victim == 0 ? 1 : 0;
+            for (const Round round : {Round(0), Round(1), Round(2)}) {
+                const Commit& commit = world.commits(survivor).at(round);
+                EXPECT_EQ(commit.contributes(SiteId(victim)),
+                          round == Round(0) || commit.contributors.size() == static_cast<std::size_t>(sites));
+                EXPECT_LT(relative_error(world.means(survivor).at(round), world.expected_direct_mean(commit)),
+                          1e-6);
+            }
+            EXPECT_FALSE(world.commits(survivor).at(Round(2)).contributes(SiteId(victim)));
+        }
+    }
+}
+
+TEST(Exchange, a_contribution_with_one_bad_value_is_left_out_whole) {
+    for (const int sites : {2, 3}) {
+        SCOPED_TRACE(fmt::format("{} sites", sites));
+        WorldOptions options;
+        options.sites = sites;
+        World world(options);
+        world.tamper = [&](int site, Round round, std::vector<float>& delta) {
+            if (site == 1 && round == Round(1)) delta[7777] = std::numeric_limits<float>::quiet_NaN();
+        };
+        ASSERT_TRUE(world.run_to_end());
+        expect_equal_bits(world, sites, options.rounds);
+        const Commit& commit = world.commits(0).at(Round(1));
+        EXPECT_FALSE(commit.contributes(SiteId(1)));
+        EXPECT_EQ(commit.contributors.size(), static_cast<std::size_t>(sites - 1));
+        EXPECT_LT(relative_error(world.means(0).at(Round(1)), world.expected_direct_mean(commit)), 0.02);
+        EXPECT_TRUE(world.commits(0).at(Round(2)).contributes(SiteId(1)));
+    }
+}
+
+// A peer of ours goes on as if nothing had happened when it can't decode what others sent.
+TEST(Exchange, a_round_is_never_committed_with_packets_that_somebody_could_not_decode) {
+    for (const int sites : {2, 3}) {
+        SCOPED_TRACE(fmt::format("{} sites", sites));
+        WorldOptions options;
+        options.sites = sites;
+        World world(options);
+        // Site 1 sends bodies that are whole on the wire, yet no int8 packets.
+        world.on_send = [](int site, Frame& frame) {
+            if (site != 1 || frame.kind != FrameKind::packet || frame.round != Round(1)) return;
+            std::vector<std::byte> noise(frame.body.size(), std::byte{0xFF});
+            frame.body = Payload::own(std::move(noise));
+        };
+        EXPECT_TRUE(world.run_to_end());
+        for (int site = 0; site < sites; ++site) {
+            for (const auto& [round, commit] : world.commits(site)) {
+                EXPECT_EQ(commit.contributes(SiteId(1)), round != Round(1)) << fmt::format("round {}", round);
+                EXPECT_LT(relative_error(world.means(site).at(round), world.expected_direct_mean(commit)),
+                          0.02);
+            }
+        }
+        EXPECT_TRUE(world.commits(0).contains(Round(1))) << "the honest sites go on";
+    }
+}
+
+TEST(Exchange, payload_bytes_are_the_formula_exactly) {
+    for (const std::string codec_name : {"identity", "fp16", "int8"}) {
+        WorldOptions options;
+        options.codec = codec_name;
+        World world(options);
+        const Codec& agreed = codec_from_name(codec_name);
+        std::int64_t formula = 0;
+        for (std::int64_t begin = 0; begin < options.elements; begin += options.chunk_elements) {
+            formula +=
+                packet_payload_bytes(agreed, std::min(options.chunk_elements, options.elements - begin));
+        }
+        ASSERT_TRUE(world.run_to_end());
+        for (int site = 0; site < 2; ++site) {
+            const auto counters = world.transport(site).counters();
+            ASSERT_EQ(counters.size(), 1u);
+            EXPECT_EQ(counters.front().payload_bytes_sent, options.rounds * formula) << codec_name;
+            EXPECT_EQ(counters.front().payload_bytes_received, options.rounds * formula) << codec_name;
+            EXPECT_EQ(world.driver(site).last_traffic().peers.front().payload_bytes_sent, formula);
+        }
+    }
+}
+
+TEST(Exchange, memory_stays_flat_over_many_rounds) {
+    WorldOptions options;
+    options.rounds = 30;
+    options.sites = 3;
+    options.link = rough_link();
+    World world(options);
+    std::int64_t most = 0;
+    ASSERT_TRUE(world.run_until(
+        [&] {
+            most = std::max(most, world.driver(0).stored_bytes());
+            return world.all_stopped();
+        },
+        Milliseconds(600'000)));
+    EXPECT_LT(most, 3 * 3 * (options.elements + 10 * (1024 + 32)));  // contributions and means of two rounds
+}
+
+}  // namespace
+}  // namespace atl

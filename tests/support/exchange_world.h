@@ -1,0 +1,82 @@
+// A whole run in one thread and virtual time: the pure coordinator, N sites' drivers with real packets over a
+// simulated network, and workers whose "training" is a pure function of (site, round). Sites can be killed and
+// their contributions tampered with.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "comm/site/sim.h"
+#include "exchange/driver.h"
+#include "rounds/coordinator_state.h"
+
+namespace atl::test {
+
+struct WorldOptions {
+    std::uint64_t seed = 1;
+    int sites = 2;
+    std::string codec = "int8";
+    bool zstd = false;
+    std::int64_t elements = 10'000;
+    std::int64_t chunk_elements = 1024;
+    std::int64_t rounds = 3;
+    SimulatedLink link;
+};
+
+class World {
+  public:
+    explicit World(WorldOptions options);
+    ~World();
+
+    // Runs until `done`, false after `limit` of virtual time.
+    bool run_until(const std::function<bool()>& done, Milliseconds limit = Milliseconds(60'000));
+    bool run_to_end() {
+        return run_until([&] { return all_stopped(); });
+    }
+    bool all_stopped() const;
+
+    void kill(int site);
+    bool is_alive(int site) const { return sites_.at(site)->driver != nullptr; }
+
+    // The Δ of a site in a round, a pure function of both.
+    std::vector<float> delta(int site, Round round) const;
+    // What tests may change before it is handed in.
+    std::function<void(int site, Round round, std::vector<float>& delta)> tamper;
+    // Called when a site hands in its Δ.
+    std::function<void(int site, Round round)> on_contribute;
+    // Sees and may change each frame's place on the wire: see WireHook.
+    std::function<void(int site, Frame& frame)> on_send;
+
+    const std::map<Round, std::vector<float>>& means(int site) const { return sites_.at(site)->means; }
+    const std::map<Round, Commit>& commits(int site) const { return sites_.at(site)->commits; }
+    SiteDriver& driver(int site) { return *sites_.at(site)->driver; }
+    SiteTransport& transport(int site) { return *sites_.at(site)->transport; }
+    // The mean that the commit of `round` must have, by a plain loop over what the codec makes of each Δ.
+    std::vector<float> expected_direct_mean(const Commit& commit) const;
+    TimePoint now() { return network_.clock().now(); }
+
+  private:
+    struct Link;
+    struct Site {
+        std::unique_ptr<SiteTransport> transport;
+        std::unique_ptr<Link> control;
+        std::unique_ptr<SiteDriver> driver;
+        Incarnation incarnation;
+        std::map<Round, std::vector<float>> means;
+        std::map<Round, Commit> commits;
+    };
+    void start(int site, Incarnation incarnation);
+    void work(int site, const WorkerOrder& order);
+    void coordinate();
+
+    WorldOptions options_;
+    SimulatedNetwork network_;
+    CoordinatorState coordinator_;
+    std::int64_t announced_version_ = -1;
+    std::vector<std::unique_ptr<Site>> sites_;
+};
+
+}  // namespace atl::test
