@@ -51,6 +51,7 @@ struct Prepared {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) ::_exit(127);  // the parent died before the request above
     }
+    ::setpgid(0, 0);  // an interrupt typed at the terminal reaches the parent alone, which decides
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

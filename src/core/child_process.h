@@ -1,7 +1,7 @@
 // A process that this one started, watches and ends.
 //
 // Ownership: the object owns the process; destroying it kills and reaps a child that still runs. Children die with
-// their parent (parent-death signal), however that ends. Threads: one thread at a time; with die_with_parent the
+// their parent (parent-death signal), however that ends, and have a process group of their own. Threads: one thread at a time; with die_with_parent the
 // thread that started the child must outlive it. Errors: StorageError when the program can't be started.
 #pragma once
 

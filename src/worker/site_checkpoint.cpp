@@ -9,6 +9,8 @@
 namespace atl {
 namespace {
 
+constexpr const char* kOpenPlan = "round/plan";
+
 struct Section {
     TensorKind kind;
     const char* name;
@@ -37,7 +39,8 @@ std::filesystem::path site_directory(const SiteCheckpointNames& names, Step step
 }  // namespace
 
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
-                           const CheckpointRef& ref, Island& island, OuterFragment& outer) {
+                           const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
+                           OuterFragment& outer) {
     const CheckpointMetadata metadata{
         .run_id = names.run_id,
         .step = ref.step,
@@ -53,6 +56,7 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         for (const auto& tensor : island.tensors())
             writer.add(fmt::format("{}/{}", section.name, tensor.name), tensor.shape,
                        island.tensor(section.kind, tensor.name));
+    if (open_plan != nullptr) writer.add_bytes(kOpenPlan, encode(*open_plan));
     for (const auto& section : outer.sections())
         writer.add(section.name, {static_cast<std::int64_t>(section.values.size())}, view_of(section.values));
     writer.commit();
@@ -72,8 +76,8 @@ std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const Si
     return offered;
 }
 
-void read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
-                          Island& island, OuterFragment& outer) {
+std::optional<RoundPlan> read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names,
+                                              Step step, Island& island, OuterFragment& outer) {
     const CheckpointReader reader(files, site_directory(names, step));
     for (const auto& section : sections(island))
         for (const auto& tensor : island.tensors())
@@ -81,6 +85,8 @@ void read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& na
                       island.tensor(section.kind, tensor.name));
     for (const auto& section : outer.sections()) reader.read(section.name, section.values);
     island.set_optimizer_steps(reader.metadata().optimizer_step);
+    if (!reader.contains(kOpenPlan)) return {};
+    return decode_round_plan(reader.read_bytes(kOpenPlan));
 }
 
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island) {

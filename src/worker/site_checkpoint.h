@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
@@ -23,15 +24,17 @@ struct SiteCheckpointNames {
     std::string site;
 };
 
+// `open_plan`: inside a round, the plan that the local steps belong to; else null.
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
-                           const CheckpointRef& ref, Island& island, OuterFragment& outer);
+                           const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
+                           OuterFragment& outer);
 
 // The complete checkpoints of this run that the site holds, newest first.
 std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names);
 
-// Fills island and outer state from the site's checkpoint of that step.
-void read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
-                          Island& island, OuterFragment& outer);
+// Fills island and outer state from the site's checkpoint of that step; gives the plan it was written with.
+std::optional<RoundPlan> read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names,
+                                              Step step, Island& island, OuterFragment& outer);
 
 // Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero.
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island);

@@ -1,0 +1,256 @@
+#include "worker/gateway.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "island/schedule.h"
+#include "kernels/vector_ops.h"
+#include "rounds/overloaded.h"
+
+namespace atl {
+namespace {
+
+constexpr Milliseconds kOrderPatience{200};
+
+// All parameters are one fragment, tensors in the order of their names.
+OuterFragment make_outer(const RunConfig& config, const Island& island) {
+    std::vector<std::pair<std::string, std::int64_t>> tensors;
+    for (const auto& tensor : island.tensors())
+        tensors.emplace_back(tensor.name, element_count(tensor.shape));
+    std::ranges::sort(tensors);
+    const OuterRule rule =
+        outer_rule(config.outer.method == OuterMethod::average, config.outer.momentum, config.outer.nesterov);
+    return OuterFragment(consecutive_slices(tensors), has_momentum(rule), false);
+}
+
+OuterSettings outer_settings(const MethodNumbers& numbers) {
+    return {.rule = outer_rule(numbers.method == "average", numbers.outer_momentum, numbers.nesterov),
+            .lr = static_cast<float>(numbers.outer_lr),
+            .momentum = static_cast<float>(numbers.outer_momentum),
+            .alpha = static_cast<float>(numbers.alpha)};
+}
+
+}  // namespace
+
+Gateway::Gateway(const RunConfig& config, SiteCheckpointNames names, FileSystem& files, Trainer& trainer,
+                 RankTeam& team, SiteExchange& exchange, Reporter& reporter, const std::atomic<bool>& leave,
+                 Log log)
+    : config_(config),
+      names_(std::move(names)),
+      files_(files),
+      trainer_(trainer),
+      team_(team),
+      exchange_(exchange),
+      reporter_(reporter),
+      leave_(leave),
+      log_(std::move(log)),
+      outer_(make_outer(config, trainer.island())),
+      local_(static_cast<std::size_t>(trainer.island().parameter_count())) {}
+
+int Gateway::run() {
+    while (!exit_code_) {
+        team_.keep_alive();
+        if (leave_ && !std::exchange(left_, true)) {
+            log_.info("[worker] told to end: leaving at the end of the round");
+            exchange_.tell(site_event::LeaveRequested{});
+        }
+        const bool working = training_ && !training_->held;
+        if (const auto order = exchange_.next_order(working ? Milliseconds(0) : kOrderPatience)) {
+            execute(*order);
+        } else if (working) {
+            train_one_step();
+        }
+    }
+    return *exit_code_;
+}
+
+void Gateway::execute(const WorkerOrder& order) {
+    log_.debug("[worker] {}", order.reason);
+    std::visit(Overloaded{
+                   [&](const site_action::LoadState& load_state) { load(load_state); },
+                   [&](const site_action::FetchState& fetch_state) { fetch(fetch_state); },
+                   [&](const site_action::StartRound& start) { start_round(start, order.work); },
+                   [&](const site_action::ApplyCommit& commit) { apply(commit); },
+                   [&](const site_action::DropContribution&) {
+                       log_.warning("[worker] this round's work is dropped: {}", order.reason);
+                       drop_contribution();
+                   },
+                   [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
+                   [&](const site_action::Evaluate& round) { evaluate(round.round); },
+                   [&](const site_action::Stop& end) {
+                       log_.write(end.exit_code == 0 ? LogLevel::info : LogLevel::error,
+                                  fmt::format("[worker] stopping: {}", order.reason));
+                       exit_code_ = stop(end.exit_code);
+                   },
+                   [](const auto&) {},
+               },
+               order.action);
+}
+
+void Gateway::load(const site_action::LoadState& order) {
+    training_.reset();
+    exchange_.withdraw();
+    Island& island = trainer_.island();
+    const StartFrom& from = order.from;
+    std::optional<RoundPlan> plan;
+    if (from.kind == StartFrom::Kind::checkpoint) {
+        plan = read_site_checkpoint(files_, names_, from.step, island, outer_);
+        log_.info("[worker] going on from the checkpoint of step {}", from.step);
+    } else {
+        island.initialise(static_cast<std::uint64_t>(config_.run.seed));
+        if (config_.model.init != "random") read_initial_parameters(files_, config_.model.init, island);
+        island.copy_parameters(outer_.anchor());
+        std::ranges::fill(outer_.momentum(), 0.0f);
+    }
+    team_.announce(RankOrder::take_state(true));
+    trainer_.take_state(true);
+    steps_done_ = from.step;
+    state_loaded(from.round, from.step, from.state_hash, std::move(plan));
+}
+
+void Gateway::fetch(const site_action::FetchState& order) {
+    training_.reset();
+    exchange_.withdraw();
+    const FetchedState fetched =
+        exchange_.fetch_state(order.donors, {outer_.anchor(), outer_.momentum()},
+                              Milliseconds(config_.timeouts.exchange_ms), [this] { team_.keep_alive(); });
+    if (!fetched.version) {
+        log_.warning("[worker] no state from other sites: {}", fetched.problem);
+        exchange_.tell(site_event::StateFailed{fetched.problem});
+        return;
+    }
+    log_.info("[worker] took over the state of round {} from other sites", fetched.version->round);
+    Island& island = trainer_.island();
+    island.initialise(static_cast<std::uint64_t>(config_.run.seed));  // moments begin at zero
+    island.set_parameters(outer_.anchor());
+    team_.announce(RankOrder::take_state(true));
+    trainer_.take_state(true);
+    steps_done_ = fetched.version->step;
+    state_loaded(fetched.version->round, fetched.version->step, fetched.version->state_hash, {});
+}
+
+void Gateway::state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan) {
+    rounds_applied_ = round;
+    if (!plan) publish(round, state_hash);
+    exchange_.tell(site_event::StateLoaded{round, step, state_hash, std::move(plan)});
+}
+
+void Gateway::publish(Round round, const Hash128& state_hash) {
+    exchange_.publish({round, steps_done_, state_hash}, {outer_.anchor(), outer_.momentum()});
+}
+
+void Gateway::start_round(const site_action::StartRound& order, std::uint64_t work) {
+    if (order.from_outer) return_to_anchor();
+    plan_ = order.plan;
+    const SitePlan* mine = plan_.find(exchange_.self());
+    training_.reset();
+    if (mine == nullptr || !mine->contributes) return;  // a receiving member waits for the mean
+    training_.emplace(Training{.plan = plan_, .work = work});
+    const std::int64_t blocks_per_epoch = trainer_.batches().order().blocks_per_epoch();
+    for (const BlockRange& range : mine->blocks)
+        for (std::int64_t i = 0; i < range.count; ++i)
+            training_->blocks.push_back(range.epoch * blocks_per_epoch + range.first + i);
+    steps_done_ = std::max(steps_done_, plan_.first_step);
+}
+
+void Gateway::train_one_step() {
+    const RoundPlan& plan = training_->plan;
+    const std::int64_t step = steps_done_.value();
+    const auto index = static_cast<std::size_t>(step - plan.first_step.value());
+    if (index >= training_->blocks.size()) return contribute();
+    const std::int64_t block = training_->blocks[index];
+    team_.announce(RankOrder::train(step, block));
+    const StepResult result = trainer_.train(step, block);
+    steps_done_ = steps_done_.next();
+    reporter_.step_done(steps_done_.value(), learning_rate(config_.optim, step, config_.train.steps), result);
+    // A checkpoint or stop inside the round holds exactly this state, so nothing may move before it is ordered.
+    const bool inside = steps_done_ < plan.last_step();
+    training_->held = inside && (std::ranges::count(plan.checkpoint_steps, steps_done_) > 0 ||
+                                 plan.stop_step == steps_done_);
+    exchange_.tell(site_event::StepDone{steps_done_});
+}
+
+void Gateway::contribute() {
+    trainer_.island().copy_parameters(local_);
+    auto delta = std::make_shared<std::vector<float>>(local_.size());
+    contribution(outer_.anchor(), local_, *delta);
+    ContributionFacts facts{.finite = true};
+    for (const OuterSlice& slice : outer_.slices()) {
+        const auto values = std::span<const float>(*delta).subspan(static_cast<std::size_t>(slice.begin),
+                                                                   static_cast<std::size_t>(slice.elements));
+        facts.tensor_norms.push_back(kernels::norm(values));
+        facts.finite = facts.finite && kernels::all_finite(values);
+    }
+    exchange_.contribute({.round = training_->plan.round,
+                          .fragment = FragmentId(0),
+                          .work = training_->work,
+                          .delta = std::move(delta),
+                          .facts = std::move(facts)});
+    training_.reset();
+}
+
+void Gateway::apply(const site_action::ApplyCommit& order) {
+    training_.reset();
+    exchange_.withdraw();
+    const Commit& commit = order.commits.front();
+    const OuterSettings settings = outer_settings(plan_.numbers);
+    outer_step(settings, exchange_.mean(commit.fragment), outer_.anchor(), outer_.momentum());
+    trainer_.island().copy_parameters(local_);
+    // A site whose own work does not count starts the next round from what all agree on.
+    mix_into_local(order.contributed ? settings.alpha : 0.0f, outer_.anchor(), local_);
+    trainer_.island().set_parameters(local_);
+    team_.announce(RankOrder::take_state(false));
+    trainer_.take_state(false);
+
+    steps_done_ = commit.last_step;
+    rounds_applied_ = commit.round.next();
+    double blocks = 0;
+    for (const Contributor& contributor : commit.contributors) blocks += contributor.weight;
+    reporter_.round_committed(commit.round.value(), steps_done_.value(), commit.contributors.size(),
+                              static_cast<std::int64_t>(blocks) * trainer_.batches().shape().block_tokens(),
+                              exchange_.totals());
+    publish(rounds_applied_, state_after(order.commits));
+    exchange_.tell(site_event::CommitApplied{commit.round});
+}
+
+void Gateway::drop_contribution() {
+    training_.reset();
+    return_to_anchor();
+}
+
+void Gateway::return_to_anchor() {
+    trainer_.island().set_parameters(outer_.anchor());
+    team_.announce(RankOrder::take_state(false));
+    trainer_.take_state(false);
+}
+
+void Gateway::write_checkpoint(const CheckpointRef& ref) {
+    const bool inside = training_ && steps_done_ > training_->plan.first_step;
+    write_site_checkpoint(files_, names_, config_, ref, inside ? &training_->plan : nullptr,
+                          trainer_.island(), outer_);
+    log_.info("checkpoint of step {} written", ref.step);
+    if (training_) training_->held = training_->plan.stop_step == steps_done_;
+    exchange_.tell(site_event::CheckpointWritten{ref.step});
+}
+
+void Gateway::evaluate(Round round) {
+    const std::int64_t windows = trainer_.evaluation_windows();
+    if (windows == 0) return;
+    team_.announce(RankOrder::evaluate(0, windows));
+    const EvaluationResult result = trainer_.evaluate(0, windows);
+    if (result.tokens == 0) return;
+    reporter_.evaluated(round.value(), steps_done_.value(),
+                        result.loss_sum / static_cast<double>(result.tokens));
+}
+
+int Gateway::stop(int exit_code) {
+    team_.announce(RankOrder::stop(exit_code));
+    reporter_.finished(trainer_.island().parameter_count(), steps_done_.value(), rounds_applied_.value(),
+                       blake2b_hex(std::as_bytes(outer_.anchor())), exchange_.totals());
+    return exit_code;
+}
+
+}  // namespace atl

@@ -1,0 +1,82 @@
+// Gateway: rank 0 of an island. Carries out what the round protocol asks of a site (load, train, contribute, apply,
+// checkpoint, evaluate, stop), with the other ranks in step, and keeps the outer state.
+//
+// The outer loop's arithmetic is in src/outer, its decisions in src/rounds; here they meet the island. Orders come
+// from the exchange's thread; between inner steps the gateway looks for new ones, so a round can be dropped in its
+// middle.
+//
+// Threads: one caller. Errors: CommError for a rank of the island, StorageError for the disk; sites that are lost are
+// the protocol's business and no error here. Memory: outer state 8 bytes a parameter, one Δ, one local copy.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exchange/site_exchange.h"
+#include "outer/outer_state.h"
+#include "worker/rank_team.h"
+#include "worker/reporter.h"
+#include "worker/site_checkpoint.h"
+#include "worker/trainer.h"
+
+namespace atl {
+
+class Gateway {
+  public:
+    // All arguments outlive the gateway. `leave` turns true when the site shall leave the run (SIGTERM).
+    Gateway(const RunConfig& config, SiteCheckpointNames names, FileSystem& files, Trainer& trainer,
+            RankTeam& team, SiteExchange& exchange, Reporter& reporter, const std::atomic<bool>& leave,
+            Log log);
+
+    // Until the run is over for this site. Returns the exit code.
+    int run();
+
+  private:
+    // The open round, while its inner steps are done.
+    struct Training {
+        RoundPlan plan;
+        std::uint64_t work = 0;
+        std::vector<std::int64_t> blocks;  // one per inner step
+        bool held = false;                 // at a checkpoint or stop inside the round: the next order decides
+    };
+
+    void execute(const WorkerOrder& order);
+    void load(const site_action::LoadState& order);
+    void fetch(const site_action::FetchState& order);
+    void start_round(const site_action::StartRound& order, std::uint64_t work);
+    void train_one_step();
+    void contribute();
+    void apply(const site_action::ApplyCommit& order);
+    void drop_contribution();
+    void write_checkpoint(const CheckpointRef& ref);
+    void evaluate(Round round);
+    int stop(int exit_code);
+
+    // Local weights become the outer ones, on every rank.
+    void return_to_anchor();
+    void state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan);
+    void publish(Round round, const Hash128& state_hash);
+
+    RunConfig config_;
+    SiteCheckpointNames names_;
+    FileSystem& files_;
+    Trainer& trainer_;
+    RankTeam& team_;
+    SiteExchange& exchange_;
+    Reporter& reporter_;
+    const std::atomic<bool>& leave_;
+    Log log_;
+
+    OuterFragment outer_;
+    std::vector<float> local_;
+    std::optional<Training> training_;
+    RoundPlan plan_;  // of the newest round that was started
+    Step steps_done_;
+    Round rounds_applied_;
+    std::optional<int> exit_code_;
+    bool left_ = false;
+};
+
+}  // namespace atl
