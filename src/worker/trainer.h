@@ -11,7 +11,7 @@
 #include "config/run_config.h"
 #include "core/file_system.h"
 #include "data/corpus.h"
-#include "data/evaluation.h"
+#include "data/evaluation_windows.h"
 #include "data/micro_batch.h"
 #include "island/island.h"
 #include "worker/rank_team.h"

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "core/error.h"
+#include "data/tokenizer.h"
+#include "model/model_json.h"
+#include "worker/jobs.h"
+#include "worker/site_checkpoint.h"
+
+namespace atl {
+namespace {
+
+struct Figures {
+    double loss = 0;
+    std::int64_t tokens = 0;
+    std::int64_t windows = 0;
+    std::optional<double> bits_per_byte;  // byte-level models: a token is a byte
+};
+
+IslandOptions evaluation_options(const ModelShape& shape, std::int32_t threads) {
+    // One window at a time: the loss is a sum in window order whatever the batch.
+    return {.model = shape,
+            .batch = {.context = shape.context, .sequences_per_step = 1, .micro_batch = 1},
+            .purpose = IslandPurpose::evaluation,
+            .threads = threads};
+}
+
+Figures evaluate(const EvalJob& job, const FileSystem& files) {
+    const CheckpointReader reader(files, job.checkpoint);
+    const ModelShape shape = model_from_json(reader.metadata().model, job.checkpoint.string());
+    Island island(evaluation_options(shape, job.threads));
+    read_initial_parameters(files, job.checkpoint, island);
+
+    const Corpus corpus(files, job.data, {.vocab = shape.vocab});
+    // Joined: as a plain model reads a plain run of tokens, so that other programs can be compared.
+    const EvaluationWindows windows(
+        corpus, {.context = shape.context, .micro_batch = 1, .documents = WindowDocuments::joined});
+    Figures figures;
+    figures.windows = job.windows > 0 ? std::min(job.windows, windows.window_count()) : windows.window_count();
+    if (figures.windows == 0) throw UserError("[eval] --data holds fewer than two tokens: there is nothing to predict");
+    const EvaluationResult result = island.evaluate(windows, 0, figures.windows);
+    figures.tokens = result.tokens;
+    figures.loss = result.loss_sum / static_cast<double>(result.tokens);
+    if (shape.vocab >= kByteVocabulary && shape.vocab < 2 * kByteVocabulary)
+        figures.bits_per_byte = figures.loss / std::numbers::ln2;
+    return figures;
+}
+
+}  // namespace
+
+int run_eval_job(const EvalJob& job, FileSystem& files) {
+    const Figures figures = evaluate(job, files);
+    if (job.json) {
+        nlohmann::ordered_json json{{"loss", figures.loss},
+                                    {"perplexity", std::exp(figures.loss)},
+                                    {"bits_per_byte", nullptr},
+                                    {"tokens", figures.tokens},
+                                    {"windows", figures.windows}};
+        if (figures.bits_per_byte) json["bits_per_byte"] = *figures.bits_per_byte;
+        fmt::print("{}\n", json.dump(2));
+    } else {
+        fmt::print("loss {:.6f} nats per token, perplexity {:.4f}{}, {} tokens in {} windows\n", figures.loss,
+                   std::exp(figures.loss),
+                   figures.bits_per_byte ? fmt::format(", {:.4f} bits per byte", *figures.bits_per_byte) : "",
+                   figures.tokens, figures.windows);
+    }
+    return 0;
+}
+
+}  // namespace atl
