@@ -40,8 +40,10 @@ Figures evaluate(const EvalJob& job, const FileSystem& files) {
     const EvaluationWindows windows(
         corpus, {.context = shape.context, .micro_batch = 1, .documents = WindowDocuments::joined});
     Figures figures;
-    figures.windows = job.windows > 0 ? std::min(job.windows, windows.window_count()) : windows.window_count();
-    if (figures.windows == 0) throw UserError("[eval] --data holds fewer than two tokens: there is nothing to predict");
+    figures.windows =
+        job.windows > 0 ? std::min(job.windows, windows.window_count()) : windows.window_count();
+    if (figures.windows == 0)
+        throw UserError("[eval] --data holds fewer than two tokens: there is nothing to predict");
     const EvaluationResult result = island.evaluate(windows, 0, figures.windows);
     figures.tokens = result.tokens;
     figures.loss = result.loss_sum / static_cast<double>(result.tokens);

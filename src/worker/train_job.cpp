@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "comm/island/gloo_collective.h"
+#include "comm/island/rendezvous.h"
+#include "comm/site/zmq_transport.h"
+#include "config/load_config.h"
+#include "coordinator/client.h"
+#include "core/error.h"
+#include "island/bench.h"
+#include "metrics/progress.h"
+#include "worker/gateway.h"
+#include "worker/jobs.h"
+#include "worker/site_settings.h"
+#include "worker/termination_signal.h"
+
+namespace atl {
+namespace {
+
+SiteId site_id(const RunConfig& config, const std::string& name) {
+    for (std::size_t i = 0; i < config.sites.size(); ++i)
+        if (config.sites[i].name == name) return SiteId(static_cast<std::int32_t>(i));
+    throw UserError(fmt::format("--site {}: the config names no such site", name));
+}
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+// The two groups of an island's ranks: one for gradients, used during a step, one for orders, used between steps.
+class IslandGroups {
+  public:
+    explicit IslandGroups(const TrainJob& job, Milliseconds timeout) {
+        if (job.ranks == 1) return;
+        const Rank rank(job.rank);
+        rendezvous_ = job.rendezvous.empty()
+                          ? make_tcp_rendezvous(
+                                environment("MASTER_ADDR"),
+                                static_cast<std::uint16_t>(std::atoi(environment("MASTER_PORT").c_str())),
+                                rank, job.ranks)
+                          : make_file_rendezvous(job.rendezvous, rank, job.ranks);
+        for (auto* group : {&gradients_, &orders_})
+            *group = make_gloo_collective({.group = group == &gradients_ ? "dp" : "orders",
+                                           .rank = rank,
+                                           .size = job.ranks,
+                                           .interface = environment("GLOO_SOCKET_IFNAME"),
+                                           .connect_timeout = timeout},
+                                          *rendezvous_);
+    }
+    IslandCollective* gradients() { return gradients_.get(); }
+    IslandCollective* orders() { return orders_.get(); }
+
+  private:
+    std::unique_ptr<Rendezvous> rendezvous_;
+    std::unique_ptr<IslandCollective> gradients_;
+    std::unique_ptr<IslandCollective> orders_;
+};
+
+Incarnation draw_incarnation() {
+    std::random_device device;
+    const std::uint64_t bits = std::uint64_t{device()} << 32 | device();
+    return Incarnation(bits | 1);  // never 0
+}
+
+SiteOptions site_options(const RunConfig& config, const SiteInfo& self, const std::string& run_id,
+                         Trainer& trainer, std::vector<CheckpointRef> checkpoints) {
+    SiteOptions options{.run_id = run_id, .self = self};
+    options.hello.settings = shared_settings(config);
+    options.hello.blocks_per_epoch = trainer.batches().order().blocks_per_epoch();
+    options.hello.fragment_elements = {trainer.island().parameter_count()};
+    options.hello.checkpoints = std::move(checkpoints);
+    options.progress = Milliseconds(config.timeouts.exchange_ms);
+    return options;
+}
+
+int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files, const Clock& clock,
+                const Log& log, Trainer& trainer, RankTeam& team, const TerminationSignal& termination) {
+    const SiteId self = site_id(config, job.site);
+    const SiteConfig& site = config.sites[static_cast<std::size_t>(self.value())];
+    const Incarnation incarnation = draw_incarnation();
+    const auto transport = make_zmq_transport(
+        {.self = self, .incarnation = incarnation, .run_id = config.run.name}, {.bind = site.address});
+    const SiteCheckpointNames names{job.run_directory / "checkpoints", config.run.name, job.site};
+    const SiteInfo info{self, job.site, incarnation, transport->address()};
+
+    ControlClient control(coordinator_address(config, job.run_directory, files, clock), info, log);
+    SiteExchange exchange({.site = site_options(config, info, config.run.name, trainer,
+                                                job.resume == "none" ? std::vector<CheckpointRef>{}
+                                                                     : offered_checkpoints(files, names)),
+                           .heartbeat = Milliseconds(config.timeouts.heartbeat_ms),
+                           .zstd = config.exchange.zstd},
+                          *transport, control, clock, log);
+    Island& island = trainer.island();
+    log.info("[worker] {} parameters, {} of memory placed",
+             human_count(static_cast<double>(island.parameter_count())),
+             human_bytes(static_cast<double>(island.predicted_bytes())));
+    Reporter reporter({.run_directory = job.run_directory,
+                       .site = job.site,
+                       .flops_per_step = island.flops_per_step() * job.ranks,
+                       .matmul_peak_flops_per_second = measure_matmul_peak(job.threads) * job.ranks},
+                      config, files, clock, log);
+    Gateway gateway(config, names, files, trainer, team, exchange, reporter, termination.raised(), log);
+    return gateway.run();
+}
+
+}  // namespace
+
+int run_train_job(const TrainJob& job, FileSystem& files) {
+    const TerminationSignal termination;
+    const SystemClock clock;
+    Log log(job.site);
+    log.also_to(job.run_directory / "log.txt");
+    const RunConfig config = load_config(files, {.file = job.run_directory / "config.toml"}).config;
+    try {
+        IslandGroups groups(job, Milliseconds(config.timeouts.startup_ms));
+        Trainer trainer(config, files, job.threads, groups.gradients());
+        RankTeam team(groups.orders(), clock, Milliseconds(config.timeouts.island_ms));
+        if (!team.is_gateway()) return trainer.serve(team);
+        return run_gateway(job, config, files, clock, log, trainer, team, termination);
+    } catch (const CommError& error) {
+        log.error("{}", error.what());
+        return kExitAccident;
+    } catch (const WorldError& error) {
+        log.error("{}", error.what());
+        return 1;
+    }
+}
+
+}  // namespace atl
