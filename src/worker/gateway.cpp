@@ -36,15 +36,17 @@ OuterSettings outer_settings(const MethodNumbers& numbers) {
 }  // namespace
 
 Gateway::Gateway(const RunConfig& config, SiteCheckpointNames names, FileSystem& files, Trainer& trainer,
-                 RankTeam& team, SiteExchange& exchange, Reporter& reporter, const std::atomic<bool>& leave,
-                 Log log)
+                 RankTeam& team, SiteTransport& transport, SiteExchange& exchange, Reporter& reporter,
+                 const Clock& clock, const std::atomic<bool>& leave, Log log)
     : config_(config),
       names_(std::move(names)),
       files_(files),
       trainer_(trainer),
       team_(team),
+      transport_(transport),
       exchange_(exchange),
       reporter_(reporter),
+      clock_(clock),
       leave_(leave),
       log_(std::move(log)),
       outer_(make_outer(config, trainer.island())),
@@ -58,7 +60,7 @@ int Gateway::run() {
             exchange_.tell(site_event::LeaveRequested{});
         }
         const bool working = training_ && !training_->held;
-        if (const auto order = exchange_.next_order(working ? Milliseconds(0) : kOrderPatience)) {
+        if (const auto order = exchange_.next_order(working ? clock_.now() : clock_.after(kOrderPatience))) {
             execute(*order);
         } else if (working) {
             train_one_step();
@@ -91,8 +93,8 @@ void Gateway::execute(const WorkerOrder& order) {
 }
 
 void Gateway::load(const site_action::LoadState& order) {
-    training_.reset();
-    exchange_.withdraw();
+    close_round();
+    exchange_.withdraw_state();
     Island& island = trainer_.island();
     const StartFrom& from = order.from;
     std::optional<RoundPlan> plan;
@@ -112,8 +114,8 @@ void Gateway::load(const site_action::LoadState& order) {
 }
 
 void Gateway::fetch(const site_action::FetchState& order) {
-    training_.reset();
-    exchange_.withdraw();
+    close_round();
+    exchange_.withdraw_state();
     const FetchedState fetched =
         exchange_.fetch_state(order.donors, {outer_.anchor(), outer_.momentum()},
                               Milliseconds(config_.timeouts.exchange_ms), [this] { team_.keep_alive(); });
@@ -139,25 +141,26 @@ void Gateway::state_loaded(Round round, Step step, const Hash128& state_hash, st
 }
 
 void Gateway::publish(Round round, const Hash128& state_hash) {
-    exchange_.publish({round, steps_done_, state_hash}, {outer_.anchor(), outer_.momentum()});
+    exchange_.publish_state({round, steps_done_, state_hash}, {outer_.anchor(), outer_.momentum()});
 }
 
 void Gateway::start_round(const site_action::StartRound& order, std::uint64_t work) {
     if (order.from_outer) return_to_anchor();
-    plan_ = order.plan;
-    const SitePlan* mine = plan_.find(exchange_.self());
+    open_plan_ = order.plan;
+    numbers_ = order.plan.numbers;
+    const SitePlan* mine = open_plan_->find(transport_.self());
     training_.reset();
     if (mine == nullptr || !mine->contributes) return;  // a receiving member waits for the mean
-    training_.emplace(Training{.plan = plan_, .work = work});
+    training_.emplace(Training{.work = work});
     const std::int64_t blocks_per_epoch = trainer_.batches().order().blocks_per_epoch();
     for (const BlockRange& range : mine->blocks)
         for (std::int64_t i = 0; i < range.count; ++i)
             training_->blocks.push_back(range.epoch * blocks_per_epoch + range.first + i);
-    steps_done_ = std::max(steps_done_, plan_.first_step);
+    steps_done_ = std::max(steps_done_, open_plan_->first_step);
 }
 
 void Gateway::train_one_step() {
-    const RoundPlan& plan = training_->plan;
+    const RoundPlan& plan = *open_plan_;
     const std::int64_t step = steps_done_.value();
     const auto index = static_cast<std::size_t>(step - plan.first_step.value());
     if (index >= training_->blocks.size()) return contribute();
@@ -175,7 +178,7 @@ void Gateway::train_one_step() {
 
 void Gateway::contribute() {
     trainer_.island().copy_parameters(local_);
-    auto delta = std::make_shared<std::vector<float>>(local_.size());
+    auto delta = exchange_.buffer(trainer_.island().parameter_count());
     contribution(outer_.anchor(), local_, *delta);
     ContributionFacts facts{.finite = true};
     for (const OuterSlice& slice : outer_.slices()) {
@@ -184,7 +187,7 @@ void Gateway::contribute() {
         facts.tensor_norms.push_back(kernels::norm(values));
         facts.finite = facts.finite && kernels::all_finite(values);
     }
-    exchange_.contribute({.round = training_->plan.round,
+    exchange_.contribute({.round = open_plan_->round,
                           .fragment = FragmentId(0),
                           .work = training_->work,
                           .delta = std::move(delta),
@@ -193,10 +196,10 @@ void Gateway::contribute() {
 }
 
 void Gateway::apply(const site_action::ApplyCommit& order) {
-    training_.reset();
-    exchange_.withdraw();
+    close_round();
+    exchange_.withdraw_state();
     const Commit& commit = order.commits.front();
-    const OuterSettings settings = outer_settings(plan_.numbers);
+    const OuterSettings settings = outer_settings(numbers_);
     outer_step(settings, exchange_.mean(commit.fragment), outer_.anchor(), outer_.momentum());
     trainer_.island().copy_parameters(local_);
     // A site whose own work does not count starts the next round from what all agree on.
@@ -205,20 +208,36 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
     team_.announce(RankOrder::take_state(false));
     trainer_.take_state(false);
 
+    exchange_seconds_ += exchange_.last_traffic().seconds;
     steps_done_ = commit.last_step;
     rounds_applied_ = commit.round.next();
     double blocks = 0;
     for (const Contributor& contributor : commit.contributors) blocks += contributor.weight;
     reporter_.round_committed(commit.round.value(), steps_done_.value(), commit.contributors.size(),
                               static_cast<std::int64_t>(blocks) * trainer_.batches().shape().block_tokens(),
-                              exchange_.totals());
+                              exchange_totals());
     publish(rounds_applied_, state_after(order.commits));
     exchange_.tell(site_event::CommitApplied{commit.round});
 }
 
 void Gateway::drop_contribution() {
-    training_.reset();
+    close_round();
     return_to_anchor();
+}
+
+void Gateway::close_round() {
+    training_.reset();
+    open_plan_.reset();
+}
+
+ExchangeTotals Gateway::exchange_totals() {
+    ExchangeTotals totals{.seconds = exchange_seconds_};
+    for (const PeerCounters& peer : transport_.counters()) {
+        totals.payload_bytes_sent += peer.payload_bytes_sent;
+        totals.wire_bytes_sent += peer.wire_bytes_sent;
+        totals.wire_bytes_received += peer.wire_bytes_received;
+    }
+    return totals;
 }
 
 void Gateway::return_to_anchor() {
@@ -249,7 +268,7 @@ void Gateway::evaluate(Round round) {
 int Gateway::stop(int exit_code) {
     team_.announce(RankOrder::stop(exit_code));
     reporter_.finished(trainer_.island().parameter_count(), steps_done_.value(), rounds_applied_.value(),
-                       blake2b_hex(std::as_bytes(outer_.anchor())), exchange_.totals());
+                       blake2b_hex(std::as_bytes(outer_.anchor())), exchange_totals());
     return exit_code;
 }
 

@@ -34,9 +34,8 @@ class Gateway {
     int run();
 
   private:
-    // The open round, while its inner steps are done.
+    // The inner steps of the open round.
     struct Training {
-        RoundPlan plan;
         std::uint64_t work = 0;
         std::vector<std::int64_t> blocks;  // one per inner step
         bool held = false;                 // at a checkpoint or stop inside the round: the next order decides
@@ -58,21 +57,27 @@ class Gateway {
     void return_to_anchor();
     void state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan);
     void publish(Round round, const Hash128& state_hash);
+    void close_round();
+    ExchangeTotals exchange_totals();
 
     RunConfig config_;
     SiteCheckpointNames names_;
     FileSystem& files_;
     Trainer& trainer_;
     RankTeam& team_;
+    SiteTransport& transport_;
     SiteExchange& exchange_;
     Reporter& reporter_;
+    const Clock& clock_;
     const std::atomic<bool>& leave_;
     Log log_;
 
     OuterFragment outer_;
     std::vector<float> local_;
     std::optional<Training> training_;
-    RoundPlan plan_;  // of the newest round that was started
+    std::optional<RoundPlan> open_plan_;  // from StartRound until the round is applied or dropped
+    MethodNumbers numbers_;               // of the newest plan: a commit fetched late is applied with them
+    double exchange_seconds_ = 0;
     Step steps_done_;
     Round rounds_applied_;
     std::optional<int> exit_code_;

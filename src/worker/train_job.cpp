@@ -102,7 +102,8 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
                        .flops_per_step = island.flops_per_step() * job.ranks,
                        .matmul_peak_flops_per_second = measure_matmul_peak(job.threads) * job.ranks},
                       config, files, clock, log);
-    Gateway gateway(config, names, files, trainer, team, exchange, reporter, termination.raised(), log);
+    Gateway gateway(config, names, files, trainer, team, *transport, exchange, reporter, clock,
+                    termination.raised(), log);
     return gateway.run();
 }
 
