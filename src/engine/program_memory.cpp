@@ -65,7 +65,7 @@ ProgramMemory::ProgramMemory(const Program& program, const Placement& placement,
         if (options.share_with == nullptr || !is_persistent(id.role)) make_arena(id, bytes, options);
     }
     for (const Value& value : program.values) {
-        const View place = program.resolve(value.id);
+        const ValueView place = program.resolve(value.id);
         std::byte* base = addresses_[place.base.value()];
         if (base == nullptr) {
             base = arenas_.at(arena_of(program, value.id))->data() +

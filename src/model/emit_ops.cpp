@@ -269,7 +269,7 @@ ValueId OpEmitter::activation(const std::string& name, Shape shape) {
 ValueId OpEmitter::view(const std::string& name, ValueId base) {
     Value value = builder_.program().value(base);
     value.name = value.name.substr(0, value.name.rfind('.') + 1) + name;
-    value.view_of = View{base, 0};
+    value.view_of = ValueView{base, 0};
     return builder_.add(std::move(value));
 }
 

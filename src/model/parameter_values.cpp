@@ -21,7 +21,7 @@ void add_twin_views(StepBuilder& builder, ValueId model, ValueId base, const std
 
 // A value like the parameter's weight: same shape, same parts.
 ValueId add_twin(StepBuilder& builder, const Parameter& parameter, const std::string& prefix, Role role,
-                 std::optional<View> view_of = std::nullopt) {
+                 std::optional<ValueView> view_of = std::nullopt) {
     Value twin = builder.program().value(parameter.weight);
     twin.name = prefix + twin.name;
     twin.role = role;
@@ -52,7 +52,7 @@ ModelParts<Parameter> add_parameters(StepBuilder& builder, const ModelShape& sha
                               .dtype = dtype,
                               .role = Role::parameter,
                               .box = box_of(tensor),
-                              .view_of = View{parameter.weight, offset}});
+                              .view_of = ValueView{parameter.weight, offset}});
             offset += element_count(tensor.shape);
         }
         return parameter;
@@ -73,7 +73,7 @@ std::vector<ValueId> add_gradients(StepBuilder& builder, ModelParts<Parameter>& 
                                               .role = Role::gradient});
         std::int64_t offset = 0;
         for (auto* member : members) {
-            member->gradient = add_twin(builder, *member, "grad/", Role::gradient, View{bucket, offset});
+            member->gradient = add_twin(builder, *member, "grad/", Role::gradient, ValueView{bucket, offset});
             offset += element_count(builder.program().value(member->weight).shape);
         }
         buckets.push_back(bucket);

@@ -22,8 +22,8 @@ ValueId Program::find(const std::string& name) const {
     return found->id;
 }
 
-View Program::resolve(ValueId id) const {
-    View view{id, 0};
+ValueView Program::resolve(ValueId id) const {
+    ValueView view{id, 0};
     while (const auto& next = value(view.base).view_of)
         view = {next->base, view.offset_elements + next->offset_elements};
     return view;

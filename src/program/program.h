@@ -24,7 +24,7 @@ struct Program {
     const Op& op(OpId id) const;
     ValueId find(const std::string& name) const;  // by the value's name; a missing one fails a check
     // The value whose bytes `id` shares, following views to the end, and where it begins there.
-    View resolve(ValueId id) const;
+    ValueView resolve(ValueId id) const;
 
     bool operator==(const Program&) const = default;
 };

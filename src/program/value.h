@@ -40,10 +40,10 @@ struct LogicalBox {
 };
 
 // A value that shares its bytes with part of another one: contiguous, from an element offset.
-struct View {
+struct ValueView {
     ValueId base;
     std::int64_t offset_elements = 0;
-    bool operator==(const View&) const = default;
+    bool operator==(const ValueView&) const = default;
 };
 
 struct Value {
@@ -54,7 +54,7 @@ struct Value {
     Role role = Role::activation;
     Space space = Space::device;
     std::optional<LogicalBox> box;
-    std::optional<View> view_of;
+    std::optional<ValueView> view_of;
 
     std::int64_t bytes() const { return element_count(shape) * size_bytes(dtype); }
     bool operator==(const Value&) const = default;

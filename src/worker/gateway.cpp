@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "island/schedule.h"
-#include "kernels/vector_ops.h"
+#include "kernels/outer_step.h"
 #include "rounds/overloaded.h"
 
 namespace atl {
@@ -118,7 +118,7 @@ void Gateway::fetch(const site_action::FetchState& order) {
     exchange_.withdraw_state();
     const FetchedState fetched =
         exchange_.fetch_state(order.donors, {outer_.anchor(), outer_.momentum()},
-                              Milliseconds(config_.timeouts.exchange_ms), [this] { team_.keep_alive(); });
+                              clock_.after(Milliseconds(config_.timeouts.exchange_ms)));
     if (!fetched.version) {
         log_.warning("[worker] no state from other sites: {}", fetched.problem);
         exchange_.tell(site_event::StateFailed{fetched.problem});
@@ -247,12 +247,14 @@ void Gateway::return_to_anchor() {
 }
 
 void Gateway::write_checkpoint(const CheckpointRef& ref) {
-    const bool inside = training_ && steps_done_ > training_->plan.first_step;
-    write_site_checkpoint(files_, names_, config_, ref, inside ? &training_->plan : nullptr,
-                          trainer_.island(), outer_);
-    log_.info("checkpoint of step {} written", ref.step);
-    if (training_) training_->held = training_->plan.stop_step == steps_done_;
-    exchange_.tell(site_event::CheckpointWritten{ref.step});
+    // The run may end while a step was under way: what is written is the state as it is now.
+    const CheckpointRef now{steps_done_, ref.round, ref.state_hash};
+    const bool inside = open_plan_ && steps_done_ > open_plan_->first_step;
+    write_site_checkpoint(files_, names_, config_, now, inside ? &*open_plan_ : nullptr, trainer_.island(),
+                          outer_);
+    log_.info("checkpoint of step {} written", now.step);
+    if (training_) training_->held = open_plan_->stop_step == steps_done_;
+    exchange_.tell(site_event::CheckpointWritten{now.step});
 }
 
 void Gateway::evaluate(Round round) {

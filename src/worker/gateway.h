@@ -27,8 +27,8 @@ class Gateway {
   public:
     // All arguments outlive the gateway. `leave` turns true when the site shall leave the run (SIGTERM).
     Gateway(const RunConfig& config, SiteCheckpointNames names, FileSystem& files, Trainer& trainer,
-            RankTeam& team, SiteExchange& exchange, Reporter& reporter, const std::atomic<bool>& leave,
-            Log log);
+            RankTeam& team, SiteTransport& transport, SiteExchange& exchange, Reporter& reporter,
+            const Clock& clock, const std::atomic<bool>& leave, Log log);
 
     // Until the run is over for this site. Returns the exit code.
     int run();

@@ -40,7 +40,8 @@ Value arbitrary_value(RandomChoice& random, std::int32_t index, std::int32_t cou
             value.box->box.ranges.push_back({random.below(50), 50 + random.below(50)});
     }
     if (random.one_in(3))
-        value.view_of = View{ValueId(static_cast<std::int32_t>(random.below(count))), random.below(1000)};
+        value.view_of =
+            ValueView{ValueId(static_cast<std::int32_t>(random.below(count))), random.below(1000)};
     return value;
 }
 
@@ -84,7 +85,7 @@ Program arbitrary_program(std::uint64_t seed) {
 Program legal_program(std::uint64_t seed, std::int32_t ops) {
     RandomChoice random(seed);
     ProgramBuilder builder;
-    const auto add_value = [&](Role role, std::optional<View> view, Shape shape) {
+    const auto add_value = [&](Role role, std::optional<ValueView> view, Shape shape) {
         return builder.add(Value{.name = fmt::format("v{}", builder.program().values.size()),
                                  .shape = std::move(shape),
                                  .role = role,
@@ -104,7 +105,7 @@ Program legal_program(std::uint64_t seed, std::int32_t ops) {
             op.kind = OpKind::rope;
             op.attributes = HeadAttributes{};
             op.reads = {chosen, readable.front(), readable.front()};
-            chosen = add_value(Role::activation, View{chosen, 0}, value.shape);
+            chosen = add_value(Role::activation, ValueView{chosen, 0}, value.shape);
             op.writes = {chosen};
         } else {
             op.reads = {chosen};

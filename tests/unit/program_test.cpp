@@ -61,7 +61,7 @@ TEST(Program, a_view_of_a_view_resolves_to_the_base_and_the_sum_of_offsets) {
         "value a gradient device f64 [100]\n"
         "value b gradient device f64 [50] view a 10\n"
         "value c gradient device f64 [5] view b 7\n");
-    EXPECT_EQ(program.resolve(program.find("c")), (View{program.find("a"), 17}));
+    EXPECT_EQ(program.resolve(program.find("c")), (ValueView{program.find("a"), 17}));
     const auto range = byte_range(program, program.find("c"));
     EXPECT_EQ(range.begin, 17 * 8);
     EXPECT_EQ(range.end, 22 * 8);
