@@ -275,6 +275,7 @@ ValueId OpEmitter::view(const std::string& name, ValueId base) {
 
 void OpEmitter::emit(Phase phase, Op op) {
     op.flops = flops(op);
+    op.bytes = touched_bytes(op);
     if (options_.scratch_bytes) op.scratch_bytes = options_.scratch_bytes(builder_.program(), op);
     builder_.open({phase, layer_, micro_batch_});
     builder_.add(std::move(op));
@@ -299,6 +300,21 @@ double OpEmitter::flops(const Op& op) const {
         default:
             return 0;
     }
+}
+
+std::int64_t OpEmitter::touched_bytes(const Op& op) const {
+    const auto bytes = [&](ValueId id) { return builder_.program().value(id).bytes(); };
+    if (op.kind == OpKind::embedding) {
+        // One row of each table per token, and their sum.
+        const auto tables = static_cast<std::int64_t>(op.reads.size()) / 2;
+        return tables * bytes(op.reads[0]) + (tables + 1) * bytes(op.writes[0]);
+    }
+    if (op.kind == OpKind::embedding_backward) {
+        // A row is read, added to and written per token; overwriting clears the table first.
+        const bool clears = !std::get<AccumulateAttributes>(op.attributes).accumulate;
+        return bytes(op.reads[0]) + 3 * bytes(op.reads[1]) + (clears ? bytes(op.writes[0]) : 0);
+    }
+    return 0;
 }
 
 AccumulateAttributes OpEmitter::accumulate_into(ValueId gradient) {

@@ -86,6 +86,8 @@ class OpEmitter {
     ValueId view(const std::string& name, ValueId base);
     void emit(Phase phase, Op op);
     double flops(const Op& op) const;
+    // Of ops that touch a part of what they read or write; 0 = all of it.
+    std::int64_t touched_bytes(const Op& op) const;
     AccumulateAttributes accumulate_into(ValueId gradient);
     const Shape& shape_of_value(ValueId id) const { return builder_.program().value(id).shape; }
 

@@ -27,7 +27,7 @@ OpId StepBuilder::add(Op op) {
     op.layer = inside_layers ? block.key.layer : -1;
     op.micro_batch = block.key.micro_batch;
     op.strand = block.key.strand;
-    if (op.resource == Resource::compute) {
+    if (op.resource == Resource::compute && op.bytes == 0) {
         for (const auto id : op.reads) op.bytes += program().value(id).bytes();
         for (const auto id : op.writes) op.bytes += program().value(id).bytes();
     }

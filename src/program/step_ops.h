@@ -55,7 +55,7 @@ class StepBuilder {
 
     void open(const BlockKey& key);
     ValueId add(Value value) { return values_.add(std::move(value)); }
-    // Fills in strand, layer, micro-batch and, for what runs on the processor, bytes = all it reads and writes.
+    // Fills in strand, layer, micro-batch and, for a compute op without one, bytes = all it reads and writes.
     OpId add(Op op);
     void add_group(const std::string& name, std::vector<Rank> members) {
         values_.add_group(name, std::move(members));

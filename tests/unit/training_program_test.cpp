@@ -170,6 +170,19 @@ TEST(TrainingProgram, its_flops_are_those_of_the_model_but_for_recomputed_attent
     }
 }
 
+TEST(TrainingProgram, the_embedding_touches_rows_and_not_its_table) {
+    auto shape = test::tiny_llama();
+    shape.vocab = 100'000;
+    const auto program = make_training_program(shape, {.context = 16, .micro_batches = 2});
+    std::vector<std::int64_t> bytes;
+    for (const auto& op : program.ops)
+        if (op.kind == OpKind::embedding || op.kind == OpKind::embedding_backward) bytes.push_back(op.bytes);
+    const std::int64_t tokens = 16 * 4, rows = 16 * 64 * 4, table = 100'000 * 64 * 4;
+    // Forward and backward of two micro-batches; the first backward clears the gradient.
+    EXPECT_EQ(bytes, (std::vector<std::int64_t>{tokens + 2 * rows, tokens + 3 * rows + table,
+                                                tokens + 2 * rows, tokens + 3 * rows}));
+}
+
 // The most bytes of activations that are alive at once in list order: no placement can do with less.
 std::int64_t live_bytes(const Program& program) {
     std::vector<std::pair<std::size_t, std::size_t>> lives(program.values.size(), {SIZE_MAX, 0});
