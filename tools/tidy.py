@@ -64,7 +64,7 @@ THIRD_PARTY = {
     "c10/": (WITH_TORCH, WITH_TORCH),
     "gtest/": ([], []),
     "rapidcheck": ([], []),
-    "benchmark/": ([], []),
+    "benchmark/": (["kernels"], []),
 }
 
 # (pattern, where, what to do instead). Comments count too.
