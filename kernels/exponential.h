@@ -20,7 +20,7 @@ struct ExponentialConstants<float> {
     static constexpr float kLn2Low = -2.12194440e-4F;
     static constexpr float kRounder = 12582912.0F;  // 1.5 · 2^23: adding it rounds to an integer
     static constexpr int kMantissaBits = 23;
-    static constexpr std::int32_t kExponentBias = 127;
+    static constexpr std::uint32_t kExponentBias = 127;
     // (e^r − 1 − r) / r², highest power first.
     static constexpr float kPolynomial[] = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
                                             4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
@@ -34,7 +34,7 @@ struct ExponentialConstants<double> {
     static constexpr double kLn2Low = 1.42860682030941723212e-6;
     static constexpr double kRounder = 6755399441055744.0;  // 1.5 · 2^52
     static constexpr int kMantissaBits = 52;
-    static constexpr std::int64_t kExponentBias = 1023;
+    static constexpr std::uint64_t kExponentBias = 1023;
     static constexpr double kPolynomial[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
                                              1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
                                              1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2};

@@ -58,7 +58,8 @@ void quantise(const Int8Encode& op, std::int64_t first, std::int64_t count, Piec
         bounded = bounded > most ? most : bounded;
         outside |= bounded != scaled;
         const Vec<float> shifted = bounded + rounder;
-        const IntVector code = (IntVector)shifted - (IntVector)rounder + 128;
+        // Within 0…255 also for a NaN that the caller's moments don't show.
+        const IntVector code = ((IntVector)shifted - (IntVector)rounder + 128) & 255;
         const Vec<float> residual = (bounded - (shifted - rounder)) * static_cast<float>(1 / kResidualUnit);
         store(reinterpret_cast<float*>(piece.codes + i), (Vec<float>)code);
         store(reinterpret_cast<float*>(piece.residuals + i),

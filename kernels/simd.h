@@ -39,16 +39,16 @@ using Vec = typename VectorTypes<T>::Vector;
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
-// The integer that has a floating-point type's bits.
+// The unsigned integer that has a floating-point type's bits.
 template <class T>
 struct BitsOf;
 template <>
 struct BitsOf<float> {
-    using type = std::int32_t;
+    using type = std::uint32_t;
 };
 template <>
 struct BitsOf<double> {
-    using type = std::int64_t;
+    using type = std::uint64_t;
 };
 template <class T>
 using Bits = typename BitsOf<T>::type;

@@ -163,6 +163,16 @@ TEST(Int8Code, non_finite_values_show_in_the_moments_and_are_refused) {
     }
 }
 
+TEST(Int8Code, a_nan_beside_foreign_moments_spoils_the_codebook_and_no_memory) {
+    std::vector<float> values(100, NAN);
+    std::vector<std::uint8_t> codes(values.size());
+    std::array<float, 256> codebook;
+    for (const auto set : test::supported_sets()) {
+        kernels::int8_encode(values, Moments{0, 1}, codes, codebook, set);
+        EXPECT_EQ(codes, std::vector<std::uint8_t>(100, codes[0]));
+    }
+}
+
 TEST(Int8Code, weight_minus_one_leaves_the_residual) {
     const auto values = normal_values<float>(333, 7);
     const auto set = kernels::best_instruction_set();
