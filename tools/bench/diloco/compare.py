@@ -15,6 +15,7 @@ import time
 
 import numpy as np
 import torch
+import transformers
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from diloco.reference import DiLoCo, held_out_loss, synchronous
@@ -162,6 +163,8 @@ def main():
     if not shards:
         parser.error(f"no validation_*.bin in {options.data}: run tools/quickstart first, or give --data")
     torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
     atoll = Atoll(options.preset)
     held_out = np.concatenate([read_shard(shard) for shard in shards])
     with tempfile.TemporaryDirectory(prefix="atoll-diloco-") as directory:

@@ -11,6 +11,7 @@ import tempfile
 import numpy as np
 import torch
 import torch.nn.functional as F
+import transformers
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from shared.atoll import Atoll
@@ -98,6 +99,8 @@ def main():
     parser.add_argument("--preset", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
     atoll = Atoll(options.preset)
     with tempfile.TemporaryDirectory(prefix="atoll-interop-") as directory:
         folder = pathlib.Path(directory)
