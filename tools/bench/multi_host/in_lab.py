@@ -28,7 +28,7 @@ def main():
     folder = pathlib.Path(directory)
     processors = sorted(os.sched_getaffinity(0))
     with open(folder / "log.txt", "w") as log:
-        coordinator = start("wan0", log, atoll, "coordinator", config, "--run-dir", folder / "coordinator")
+        coordinator = start("wan0", log, atoll, "coordinator", "--config", config, "--run-dir", folder / "coordinator")
         launchers = []
         for index, site in enumerate(sites):
             # Each site believes that the machine is its own; give it a part.

@@ -22,9 +22,11 @@ class Attention(nn.Module):
         def heads_of(projection):
             return projection(x).view(batch, tokens, -1, self.shape.head_width).transpose(1, 2)
 
-        query, key, value = rotate(heads_of(self.q_proj), rotation), rotate(heads_of(self.k_proj), rotation), heads_of(self.v_proj)
+        query, key = rotate(heads_of(self.q_proj), rotation), rotate(heads_of(self.k_proj), rotation)
+        value = heads_of(self.v_proj)
         mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, is_causal=mask is None, enable_gqa=self.shape.heads != self.shape.kv_heads
+            query, key, value, attn_mask=mask, is_causal=mask is None,
+            enable_gqa=self.shape.heads != self.shape.kv_heads,
         )
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, tokens, -1))
 
