@@ -4,57 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <fstream>
-#include <sstream>
-#include <thread>
 
-#include "core/child_process.h"
-#include "support/temporary_directory.h"
+#include "support/island_processes.h"
 
 namespace atl {
 namespace {
 
-constexpr Milliseconds kLimit{60'000};
+using test::kLimit;
 
-class Members {
+class Members : public test::IslandProcesses {
   public:
     ChildProcess& start(std::int32_t rank, std::int32_t size, Milliseconds timeout,
                         const std::string& scenario) {
-        processes_.push_back(std::make_unique<ChildProcess>(
-            ChildOptions{.command = {(program_directory() / "island_member").string(), meeting().string(),
-                                     std::to_string(rank), std::to_string(size),
-                                     std::to_string(timeout.count()), scenario},
-                         .output = output_file(rank)}));
-        return *processes_.back();
+        return start_rank("island_member", rank, size, {std::to_string(timeout.count()), scenario});
     }
-    std::filesystem::path meeting() const { return directory_.path() / "meeting"; }
-    std::string output(std::int32_t rank) const {
-        std::ifstream file(output_file(rank));
-        std::ostringstream text;
-        text << file.rdbuf();
-        return text.str();
-    }
-    void expect_all_end_well() {
-        for (auto& process : processes_) {
-            const auto status = process->wait_for(kLimit);
-            ASSERT_TRUE(status && status->ok()) << (status ? to_string(*status) : "still running");
-        }
-    }
-    // Waits for a file that a member writes when it has come to a certain point.
-    void await(const std::string& name) const {
-        const auto path = meeting() / name;
-        for (int attempt = 0; attempt < 6'000 && !std::filesystem::exists(path); ++attempt) {
-            std::this_thread::sleep_for(Milliseconds(10));
-        }
-        ASSERT_TRUE(std::filesystem::exists(path)) << name << ": " << output(0) << output(1);
-    }
-
-  private:
-    std::filesystem::path output_file(std::int32_t rank) const {
-        return directory_.path() / ("rank_" + std::to_string(rank) + ".txt");
-    }
-    test::TemporaryDirectory directory_;
-    std::vector<std::unique_ptr<ChildProcess>> processes_;
 };
 
 TEST(GlooCollective, every_member_gets_the_same_bits_in_every_run) {
