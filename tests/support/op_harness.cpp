@@ -43,7 +43,7 @@ std::vector<at::Tensor> run_op(const OpCase& op_case) {
                     .role = Role::output};
         if (write.in_place_of) {
             value.role = Role::input;
-            value.view_of = View{op.reads.at(*write.in_place_of), 0};
+            value.view_of = ValueView{op.reads.at(*write.in_place_of), 0};
         }
         op.writes.push_back(builder.add(value));
     }
