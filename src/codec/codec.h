@@ -29,9 +29,12 @@ class Codec {
     [[nodiscard]] virtual bool encode(std::span<const float> values, std::span<std::byte> body) const = 0;
     // Whether every value it decodes to is finite. encode makes no other bodies; strangers may.
     [[nodiscard]] virtual bool is_finite(std::span<const std::byte> body, std::int64_t elements) const = 0;
-    virtual void decode(std::span<const std::byte> body, std::span<float> values) const = 0;
-    // sum[i] = sum[i] + weight · x[i], product and sum each rounded to fp32.
-    virtual void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const = 0;
+    // values[i] = x[first + i]: any part of a body, so that several can be summed while they are in the cache.
+    virtual void decode(std::span<const std::byte> body, std::size_t first,
+                        std::span<float> values) const = 0;
+    // sum[i] = sum[i] + weight · x[first + i], product and sum each rounded to fp32.
+    virtual void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
+                            std::span<float> sum) const = 0;
 };
 
 // Codecs live as long as the program.

@@ -21,6 +21,14 @@ bool is_aligned(const std::byte* bytes) {
     return reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) == 0;
 }
 
+// The codes of `elements` elements from `first` on.
+template <class Code>
+std::span<const std::byte> part_of(std::span<const std::byte> codes, std::size_t first,
+                                   std::size_t elements) {
+    ATOLL_CHECK_LE((first + elements) * sizeof(Code), codes.size());
+    return codes.subspan(first * sizeof(Code), elements * sizeof(Code));
+}
+
 // Calls work(codes, first element) for each block of the body's codes, copied only if they are not aligned.
 template <class Code, class Work>
 void for_each_block(std::span<const std::byte> body, const Work& work) {
@@ -57,15 +65,16 @@ class IdentityCodec final : public Codec {
         });
         return finite;
     }
-    void decode(std::span<const std::byte> body, std::span<float> values) const override {
-        ATOLL_CHECK_EQ(values.size_bytes(), body.size());
-        if (!body.empty()) std::memcpy(values.data(), body.data(), body.size());
+    void decode(std::span<const std::byte> body, std::size_t first, std::span<float> values) const override {
+        const auto part = part_of<float>(body, first, values.size());
+        if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());
     }
-    void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const override {
-        ATOLL_CHECK_EQ(sum.size_bytes(), body.size());
-        for_each_block<float>(body, [&](std::span<const float> block, std::size_t begin) {
-            kernels::add_weighted(block, weight, sum.subspan(begin, block.size()));
-        });
+    void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
+                    std::span<float> sum) const override {
+        for_each_block<float>(part_of<float>(body, first, sum.size()),
+                              [&](std::span<const float> block, std::size_t begin) {
+                                  kernels::add_weighted(block, weight, sum.subspan(begin, block.size()));
+                              });
     }
 };
 
@@ -106,16 +115,17 @@ class HalfCodec final : public Codec {
         });
         return finite;
     }
-    void decode(std::span<const std::byte> body, std::span<float> values) const override {
-        ATOLL_CHECK_EQ(values.size() * 2, body.size());
-        for_each_block<std::uint16_t>(body, [&](std::span<const std::uint16_t> block, std::size_t begin) {
+    void decode(std::span<const std::byte> body, std::size_t first, std::span<float> values) const override {
+        const auto part = part_of<std::uint16_t>(body, first, values.size());
+        for_each_block<std::uint16_t>(part, [&](std::span<const std::uint16_t> block, std::size_t begin) {
             format_.decode(block, values.subspan(begin, block.size()), kernels::best_instruction_set());
         });
     }
-    void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const override {
-        ATOLL_CHECK_EQ(sum.size() * 2, body.size());
+    void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
+                    std::span<float> sum) const override {
+        const auto part = part_of<std::uint16_t>(body, first, sum.size());
         std::array<float, kBlockElements> values;
-        for_each_block<std::uint16_t>(body, [&](std::span<const std::uint16_t> block, std::size_t begin) {
+        for_each_block<std::uint16_t>(part, [&](std::span<const std::uint16_t> block, std::size_t begin) {
             const std::span<float> decoded(values.data(), block.size());
             format_.decode(block, decoded, kernels::best_instruction_set());
             kernels::add_weighted(decoded, weight, sum.subspan(begin, block.size()));
@@ -161,13 +171,14 @@ class Int8Codec final : public Codec {
         ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
         return body.empty() || kernels::all_finite(codebook_of(body));
     }
-    void decode(std::span<const std::byte> body, std::span<float> values) const override {
+    void decode(std::span<const std::byte> body, std::size_t first, std::span<float> values) const override {
         if (values.empty()) return;
-        kernels::int8_decode(codes_of(body, values.size()), codebook_of(body), values);
+        kernels::int8_decode(codes_of(body, first, values.size()), codebook_of(body), values);
     }
-    void decode_add(std::span<const std::byte> body, float weight, std::span<float> sum) const override {
+    void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
+                    std::span<float> sum) const override {
         if (sum.empty()) return;
-        kernels::int8_decode_add(codes_of(body, sum.size()), codebook_of(body), weight, sum);
+        kernels::int8_decode_add(codes_of(body, first, sum.size()), codebook_of(body), weight, sum);
     }
 
   private:
@@ -176,9 +187,10 @@ class Int8Codec final : public Codec {
         std::memcpy(codebook.data(), body.data(), sizeof(Codebook));
         return codebook;
     }
-    static std::span<const std::uint8_t> codes_of(std::span<const std::byte> body, std::size_t elements) {
-        ATOLL_CHECK_EQ(sizeof(Codebook) + elements, body.size());
-        return {reinterpret_cast<const std::uint8_t*>(body.data()) + sizeof(Codebook), elements};
+    static std::span<const std::uint8_t> codes_of(std::span<const std::byte> body, std::size_t first,
+                                                  std::size_t elements) {
+        const auto part = part_of<std::uint8_t>(body.subspan(sizeof(Codebook)), first, elements);
+        return {reinterpret_cast<const std::uint8_t*>(part.data()), elements};
     }
 };
 

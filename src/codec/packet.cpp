@@ -153,7 +153,7 @@ ReadPacket read_packet(std::span<const std::byte> header_bytes, std::shared_ptr<
 
 struct PacketDecoder::Decompressor {
     std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context{ZSTD_createDCtx(), &ZSTD_freeDCtx};
-    std::vector<std::byte> output;
+    std::vector<std::byte> scratch;
 };
 
 PacketDecoder::PacketDecoder(const Codec& codec)
@@ -162,33 +162,28 @@ PacketDecoder::~PacketDecoder() = default;
 PacketDecoder::PacketDecoder(PacketDecoder&&) noexcept = default;
 PacketDecoder& PacketDecoder::operator=(PacketDecoder&&) noexcept = default;
 
-std::optional<std::span<const std::byte>> PacketDecoder::plain_body(const Packet& packet) {
+std::optional<std::span<const std::byte>> PacketDecoder::plain_body(const Packet& packet,
+                                                                    std::vector<std::byte>& scratch) {
     if (!packet.is_compressed) return packet.body;
-    auto& output = decompressor_->output;
-    output.resize(static_cast<std::size_t>(codec_->body_bytes(packet.elements)));
-    const std::size_t size = ZSTD_decompressDCtx(decompressor_->context.get(), output.data(), output.size(),
+    scratch.resize(static_cast<std::size_t>(codec_->body_bytes(packet.elements)));
+    const std::size_t size = ZSTD_decompressDCtx(decompressor_->context.get(), scratch.data(), scratch.size(),
                                                  packet.body.data(), packet.body.size());
-    if (ZSTD_isError(size) != 0 || size != output.size()) return {};
-    return output;
+    if (ZSTD_isError(size) != 0 || size != scratch.size()) return {};
+    return scratch;
 }
 
 std::string PacketDecoder::verify(const Packet& packet) {
-    const auto body = plain_body(packet);
+    const auto body = plain_body(packet, decompressor_->scratch);
     if (!body) return "the body can't be decompressed";
     if (!codec_->is_finite(*body, packet.elements)) return "it holds values that are not finite";
     return {};
 }
 
 void PacketDecoder::decode(const Packet& packet, std::span<float> values) {
-    const auto body = plain_body(packet);
+    ATOLL_CHECK_EQ(packet.elements, static_cast<std::int64_t>(values.size()));
+    const auto body = plain_body(packet, decompressor_->scratch);
     ATOLL_CHECK(body.has_value(), "a packet that was never verified");
-    codec_->decode(*body, values);
-}
-
-void PacketDecoder::decode_add(const Packet& packet, float weight, std::span<float> sum) {
-    const auto body = plain_body(packet);
-    ATOLL_CHECK(body.has_value(), "a packet that was never verified");
-    codec_->decode_add(*body, weight, sum);
+    codec_->decode(*body, 0, values);
 }
 
 }  // namespace atl

@@ -66,13 +66,15 @@ class PacketDecoder {
 
     // Empty if every value can be decoded and is finite, else why not.
     std::string verify(const Packet& packet);
-    // These want a packet that has passed verify, here or at its maker's.
+    // All values of a packet that has passed verify, here or at its maker's.
     void decode(const Packet& packet, std::span<float> values);
-    void decode_add(const Packet& packet, float weight, std::span<float> sum);
+    // The body as the codec made it: decompressed into `scratch` if need be; nothing if that fails.
+    std::optional<std::span<const std::byte>> plain_body(const Packet& packet,
+                                                         std::vector<std::byte>& scratch);
+    const Codec& codec() const { return *codec_; }
 
   private:
     struct Decompressor;
-    std::optional<std::span<const std::byte>> plain_body(const Packet& packet);
 
     const Codec* codec_;
     std::unique_ptr<Decompressor> decompressor_;

@@ -18,25 +18,48 @@ MeanWeights mean_weights(std::span<const double> weights) {
     return result;
 }
 
+namespace {
+
+// Small enough that a block of every contribution and of the sum stays in the first-level cache.
+constexpr std::size_t kBlockElements = 2048;
+
+void divide(std::span<float> values, float divisor) {
+    int exponent = 0;
+    if (std::frexp(divisor, &exponent) == 0.5F) {  // of a power of two the reciprocal is exact
+        if (divisor != 1.0F) kernels::scale(values, 1.0F / divisor);
+    } else {
+        for (float& value : values) value /= divisor;
+    }
+}
+
+}  // namespace
+
 std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vector<const Packet*>& packets,
                                          const MeanWeights& weights, std::span<float> mean) {
     ATOLL_CHECK_EQ(packets.size(), weights.of_contributor.size());
     ATOLL_CHECK(weights.total > 0, "no contributor has a weight");
+    std::vector<std::vector<std::byte>> scratch(packets.size());
+    std::vector<std::span<const std::byte>> bodies;
     for (std::size_t i = 0; i < packets.size(); ++i) {
-        const float weight = weights.of_contributor[i];
-        if (i == 0) {
-            decoder.decode(*packets[i], mean);
-            if (weight != 1.0F) kernels::scale(mean, weight);
-        } else {
-            decoder.decode_add(*packets[i], weight, mean);
-        }
-        if (!kernels::all_finite(mean)) return i;
+        ATOLL_CHECK_EQ(packets[i]->elements, static_cast<std::int64_t>(mean.size()));
+        const auto body = decoder.plain_body(*packets[i], scratch[i]);
+        ATOLL_CHECK(body.has_value(), "a packet that was never verified");
+        bodies.push_back(*body);
     }
-    int exponent = 0;
-    if (std::frexp(weights.total, &exponent) == 0.5F) {  // of a power of two the reciprocal is exact
-        if (weights.total != 1.0F) kernels::scale(mean, 1.0F / weights.total);
-    } else {
-        for (float& value : mean) value /= weights.total;
+    const Codec& codec = decoder.codec();
+    for (std::size_t begin = 0; begin < mean.size(); begin += kBlockElements) {
+        const auto block = mean.subspan(begin, std::min(kBlockElements, mean.size() - begin));
+        for (std::size_t i = 0; i < bodies.size(); ++i) {
+            const float weight = weights.of_contributor[i];
+            if (i == 0) {
+                codec.decode(bodies[i], begin, block);
+                if (weight != 1.0F) kernels::scale(block, weight);
+            } else {
+                codec.decode_add(bodies[i], begin, weight, block);
+            }
+            if (!kernels::all_finite(block)) return i;
+        }
+        divide(block, weights.total);
     }
     return {};
 }

@@ -57,6 +57,7 @@ class Coordinator {
         options.run_id = "test";
         for (int site = 0; site < sites; ++site) options.site_names.push_back(fmt::format("site{}", site));
         options.numbers.inner_steps = 1;
+        options.timeouts.reconnect = Milliseconds(0);
         options.numbers.total_steps = kRounds;
         options.numbers.chunk_elements = 16 * 1024;
         return options;

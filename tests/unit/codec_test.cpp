@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -31,7 +32,7 @@ std::vector<std::byte> encoded(const Codec& codec, std::span<const float> values
 
 std::vector<float> decoded(const Codec& codec, std::span<const std::byte> body, std::size_t count) {
     std::vector<float> values(count, -1.0F);
-    codec.decode(body, values);
+    codec.decode(body, 0, values);
     return values;
 }
 
@@ -99,7 +100,7 @@ TEST_P(CodecTest, decode_add_is_the_weighted_sum_with_every_operation_rounded) {
         volatile const float product = 0.3F * plain[i];
         expected[i] = expected[i] + product;
     }
-    codec_.decode_add(body, 0.3F, sum);
+    codec_.decode_add(body, 0, 0.3F, sum);
     EXPECT_EQ(sum, expected);
 }
 
@@ -113,9 +114,23 @@ TEST_P(CodecTest, a_body_may_lie_at_any_address) {
         const std::span<const std::byte> view = std::span<const std::byte>(shifted).subspan(shift);
         EXPECT_EQ(decoded(codec_, view, values.size()), expected);
         std::vector<float> sum(values.size(), 0.0F);
-        codec_.decode_add(view, 1.0F, sum);
+        codec_.decode_add(view, 0, 1.0F, sum);
         EXPECT_EQ(sum, expected);
         EXPECT_TRUE(codec_.is_finite(view, 3001));
+    }
+}
+
+TEST_P(CodecTest, any_part_of_a_body_decodes_as_it_does_within_the_whole) {
+    const auto values = normal_values(5000, 10);
+    const auto body = encoded(codec_, values);
+    const auto whole = decoded(codec_, body, values.size());
+    for (const auto& [first, count] : {std::pair(0, 1), std::pair(1, 2048), std::pair(2047, 2953)}) {
+        std::vector<float> part(static_cast<std::size_t>(count));
+        codec_.decode(body, static_cast<std::size_t>(first), part);
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first));
+        std::vector<float> sum(part.size(), 0.0F);
+        codec_.decode_add(body, static_cast<std::size_t>(first), 1.0F, sum);
+        EXPECT_EQ(sum, part);
     }
 }
 
