@@ -50,7 +50,7 @@ THIRD_PARTY = {
     "CLI/": (["src/cli", "src/worker"], ["src/cli"]),
     "zstd": (["src/data", "src/codec"], []),
     "zlib": (["src/data"], []),
-    "zmq": (["comm/site"], ["comm/site"]),
+    "zmq": (["comm/site", "src/coordinator"], ["comm/site"]),
     "gloo/": (["comm/island", "comm/site"], ["comm/island"]),
     "nccl": (["comm/island"], ["comm/island"]),
     "cuda": (["kernels", "comm/island", "src/engine"], ["kernels", "src/engine"]),

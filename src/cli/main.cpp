@@ -12,11 +12,13 @@ namespace {
 
 void add_verbs(CLI::App& app, Context& context) {
     add_bench(app, context);
+    add_coordinator(app, context);
     add_eval(app, context);
     add_export(app, context);
     add_import(app, context);
     add_prepare(app, context);
     add_run(app, context);
+    add_status(app, context);
     add_validate(app, context);
     add_version(app, context);
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cstdio>
 
@@ -66,12 +67,22 @@ void refuse_to_mix_runs(const FileSystem& files, const std::filesystem::path& di
             fmt::format("--resume {}: no such checkpoint; auto and none are the other choices", resume));
 }
 
+// A coordinator that is started again must not forget the rounds of this very run.
+ChildOptions started_again(ChildOptions coordinator, int start) {
+    auto& words = coordinator.command;
+    const auto resume = std::find(words.begin(), words.end(), "--resume");
+    if (start > 0 && resume != words.end() && resume + 1 != words.end() && resume[1] == "none")
+        resume[1] = "auto";
+    return coordinator;
+}
+
 std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesystem::path& run_directory,
                                        FileSystem& files) {
     std::vector<SupervisedGroup> groups;
     if (plan.coordinator)
         groups.push_back({.name = "coordinator",
-                          .processes = [child = *plan.coordinator](int) { return std::vector{child}; },
+                          .processes = [child = *plan.coordinator](
+                                           int start) { return std::vector{started_again(child, start)}; },
                           .process_name = [](std::size_t) { return "process"; },
                           .restarts = 1000,
                           .essential = false,

@@ -6,11 +6,13 @@
 namespace atl::cli {
 
 void add_bench(CLI::App& app, Context& context);
+void add_coordinator(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_prepare(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 

@@ -72,7 +72,8 @@ void CoordinatorState::Data::start(TimePoint now) {
     record.term = record.term.next();
     decide(coordinator_action::StoreTerm{record.term},
            fmt::format("coordinator starts with term {}", record.term));
-    grace_until = now + options.timeouts.reconnect;
+    // After the very first start there is nobody to come back.
+    grace_until = record.rounds.empty() ? now : now + options.timeouts.reconnect;
     if (record.rounds.empty()) start_deadline = now + options.timeouts.join;
     const RoundRecord* open = open_record();
     if (open == nullptr) return;

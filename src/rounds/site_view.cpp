@@ -10,6 +10,7 @@ namespace atl {
 void SiteState::Data::on_view(const View& received, TimePoint now) {
     if (received.run_id != options.run_id) return;
     if (!received.refusal.empty()) {
+        view = received;
         stopped = true;
         act(site_action::Stop{2}, "the coordinator refuses this site: " + received.refusal);
         return;

@@ -1,0 +1,12 @@
+// What both ends of the control connection agree on beside the messages. One ZeroMQ message is one frame.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace atl {
+
+inline constexpr std::size_t kLongestControlMessage = 16 * 1024 * 1024;  // bytes
+inline constexpr std::string_view kStatusRequest = "status";  // answered with status_json of the view
+
+}  // namespace atl

@@ -1,0 +1,72 @@
+#include "coordinator/run_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "config/key_table.h"
+
+namespace atl {
+namespace {
+
+constexpr std::array<std::string_view, 7> kSharedTables{"run",   "model", "data",    "train",
+                                                        "optim", "outer", "exchange"};
+// Paths, which may differ from machine to machine, and what only the coordinator decides.
+constexpr std::array<std::string_view, 5> kOwnKeys{"run.directory", "model.init", "data.train",
+                                                   "data.validation", "train.steps"};
+
+template <class List>
+bool contains(const List& list, std::string_view word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::string setting(const std::map<std::string, std::string>& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    if (found == settings.end()) return {};
+    std::string text = found->second;
+    std::erase(text, '"');
+    return text;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> shared_settings(const RunConfig& config) {
+    RunConfig copy = config;
+    std::map<std::string, std::string> settings;
+    for (const Key<RunConfig>& key : run_keys()) {
+        const std::string name = key.full_name();
+        if (contains(kSharedTables, key.table) && !contains(kOwnKeys, name)) {
+            settings[name] = value_text(key.field(copy));
+        }
+    }
+    return settings;
+}
+
+CoordinatorOptions coordinator_options(const RunConfig& config, std::optional<Step> stop_at) {
+    CoordinatorOptions options;
+    options.run_id = config.run.name;
+    for (const SiteConfig& site : config.sites) options.site_names.push_back(site.name);
+    options.settings = shared_settings(config);
+    options.min_sites = config.exchange.min_sites;
+    RunNumbers& numbers = options.numbers;
+    numbers.method.method = setting(options.settings, "outer.method");
+    numbers.method.codec = config.exchange.codec;
+    numbers.method.outer_lr = config.outer.lr;
+    numbers.method.outer_momentum = config.outer.momentum;
+    numbers.method.nesterov = config.outer.nesterov;
+    numbers.method.alpha = config.outer.alpha;
+    numbers.method.overlap_steps = config.outer.overlap_steps;
+    numbers.inner_steps = config.outer.inner_steps;
+    numbers.total_steps = config.train.steps;
+    numbers.checkpoint_interval = config.checkpoint.interval;
+    numbers.evaluate_interval = config.monitor.eval_interval;
+    numbers.stop_at = stop_at;
+    CoordinatorTimeouts& timeouts = options.timeouts;
+    timeouts.disconnect = Milliseconds(config.timeouts.disconnect_ms);
+    timeouts.progress = Milliseconds(config.timeouts.progress_ms);
+    timeouts.reconnect = Milliseconds(config.timeouts.reconnect_ms);
+    timeouts.quorum = Milliseconds(config.timeouts.quorum_ms);
+    timeouts.join = Milliseconds(config.timeouts.startup_ms);
+    return options;
+}
+
+}  // namespace atl

@@ -1,0 +1,234 @@
+#include "coordinator/server.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <zmq.hpp>
+
+#include "coordinator/control_wire.h"
+#include "coordinator/status_page.h"
+#include "coordinator/store.h"
+#include "core/error.h"
+#include "core/file_system.h"
+#include "rounds/messages.h"
+
+namespace atl {
+namespace {
+
+constexpr Milliseconds kTurn{10};          // longest pause of the loop; ticks the protocol
+constexpr Milliseconds kFarewell{10'000};  // after the end of the run, for sites to write their checkpoints
+constexpr int kMessagesPerTurn = 256;
+constexpr int kQueuedViews = 64;  // per site; a site that does not read loses views, not the coordinator
+constexpr const char* kMonitor = "inproc://coordinator-monitor";
+
+}  // namespace
+
+class CoordinatorServer::Loop {
+  public:
+    Loop(ServerOptions options, const Clock& clock, const Log& log)
+        : options_(std::move(options)),
+          clock_(clock),
+          log_(log),
+          files_(make_system_file_system()),
+          store_(prepare_store()),
+          socket_(context_, zmq::socket_type::router),
+          monitor_(context_, zmq::socket_type::pair),
+          state_(options_.protocol, store_.load()) {
+        socket_.set(zmq::sockopt::maxmsgsize, std::int64_t(kLongestControlMessage));
+        socket_.set(zmq::sockopt::sndhwm, kQueuedViews);
+        socket_.set(zmq::sockopt::linger, 500);
+        monitor_.set(zmq::sockopt::linger, 0);
+        if (zmq_socket_monitor(socket_.handle(), kMonitor, ZMQ_EVENT_DISCONNECTED) != 0) throw zmq::error_t();
+        monitor_.connect(kMonitor);
+        bind();
+        if (!options_.http_address.empty()) page_ = std::make_unique<StatusPage>(options_.http_address);
+        handle(coordinator_event::Started{});
+        log_.info("[coordinator] run {} listens on {}", options_.protocol.run_id, address_);
+    }
+
+    int run() {
+        while (true) {
+            zmq::pollitem_t items[] = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
+                                       {monitor_.handle(), 0, ZMQ_POLLIN, 0}};
+            try {
+                zmq::poll(items, 2, kTurn);
+            } catch (const zmq::error_t& error) {
+                if (error.num() != EINTR) throw;
+            }
+            // First the monitor: a number of a closed connection may already belong to a new one.
+            take_disconnects();
+            take_messages();
+            if (stop_.exchange(false)) handle(coordinator_event::StopRequested{"a stop was requested"});
+            handle(coordinator_event::Tick{});
+            const auto& ending = state_.view().ending;
+            if (!ending) continue;
+            if (!ended_) ended_ = clock_.now();
+            if (state_.done() || clock_.now() - *ended_ > kFarewell) return ending->exit_code;
+        }
+    }
+
+    const std::string& address() const { return address_; }
+    void request_stop() { stop_ = true; }
+
+  private:
+    struct Connection {
+        SiteInfo site;
+        std::string run_id;
+        std::string identity;
+        int descriptor = -1;
+    };
+
+    CoordinatorStore prepare_store() {
+        files_->create_directories(options_.run_directory);
+        CoordinatorStore store(options_.run_directory / "coordinator.sqlite", options_.protocol.run_id);
+        if (options_.start_over) store.clear_rounds();
+        return store;
+    }
+
+    void bind() {
+        const std::filesystem::path address_file = options_.run_directory / "coordinator.address";
+        const std::string& wanted = options_.address;
+        const bool any_port = wanted.ends_with(":0");
+        if (any_port && files_->exists(address_file)) try_bind(files_->read_text(address_file));
+        if (address_.empty()) {
+            const std::string host = wanted.substr(0, wanted.rfind(':'));
+            const int error = try_bind(any_port ? host + ":*" : wanted);
+            if (error != 0) {
+                throw CommError(fmt::format(
+                    "[coordinator] can't listen on {}: {}; choose another coordinator.address, or "
+                    "stop who listens there",
+                    wanted, zmq_strerror(error)));
+            }
+        }
+        files_->write_text_atomically(address_file, address_);
+    }
+
+    // The error of the system, 0 for none.
+    int try_bind(const std::string& address) {
+        try {
+            socket_.bind("tcp://" + address);
+        } catch (const zmq::error_t& error) {
+            return error.num();
+        }
+        address_ = socket_.get(zmq::sockopt::last_endpoint).substr(std::strlen("tcp://"));
+        return 0;
+    }
+
+    void take_disconnects() {
+        zmq::message_t event;
+        while (monitor_.recv(event, zmq::recv_flags::dontwait)) {
+            std::uint16_t kind = 0;
+            std::uint32_t descriptor = 0;
+            if (event.size() >= sizeof kind + sizeof descriptor) {
+                std::memcpy(&kind, event.data(), sizeof kind);
+                std::memcpy(&descriptor, static_cast<const char*>(event.data()) + sizeof kind,
+                            sizeof descriptor);
+            }
+            zmq::message_t endpoint;
+            if (event.more()) (void)monitor_.recv(endpoint);
+            if (kind == ZMQ_EVENT_DISCONNECTED) disconnected(int(descriptor));
+        }
+    }
+
+    void disconnected(int descriptor) {
+        for (auto entry = connections_.begin(); entry != connections_.end(); ++entry) {
+            if (entry->second.descriptor != descriptor) continue;
+            const SiteInfo site = entry->second.site;
+            connections_.erase(entry);
+            handle(coordinator_event::Disconnected{site.id, site.incarnation});
+            return;
+        }
+    }
+
+    void take_messages() {
+        for (int i = 0; i < kMessagesPerTurn; ++i) {
+            zmq::message_t identity;
+            if (!socket_.recv(identity, zmq::recv_flags::dontwait)) return;
+            zmq::message_t body;
+            bool has_body = false;
+            while ((has_body ? body.more() : identity.more())) {
+                zmq::message_t part;
+                (void)socket_.recv(part);
+                has_body = true;
+                body = std::move(part);
+            }
+            if (has_body) take(identity.to_string(), body);
+        }
+    }
+
+    void take(const std::string& identity, zmq::message_t& body) {
+        const std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), body.size());
+        if (body.to_string_view() == kStatusRequest) {
+            send(identity, status_json(state_.view()));
+            return;
+        }
+        try {
+            Report report = decode_report(bytes);
+            const Connection connection{report.site, report.run_id, identity,
+                                        zmq_msg_get(body.handle(), ZMQ_SRCFD)};
+            const bool accepted = state_.view_for(report.site, report.run_id).refusal.empty();
+            if (accepted) connections_[report.site.id] = connection;
+            handle(coordinator_event::ReportReceived{std::move(report)});
+            tell(connection);
+        } catch (const CorruptDataError& error) {
+            log_.warning("[coordinator] a message was dropped: {}", error.what());
+        }
+    }
+
+    void handle(const CoordinatorEvent& event) {
+        const std::int64_t version = state_.version();
+        const std::vector<CoordinatorDecision> decisions = state_.handle(event, clock_.now());
+        store_.save(decisions, state_.record().term, clock_.unix_ms());
+        for (const CoordinatorDecision& decision : decisions) log_.info("[coordinator] {}", decision.reason);
+        if (state_.version() == version) return;
+        for (const auto& [id, connection] : connections_) tell(connection);
+        if (page_) page_->show(status_json(state_.view()));
+    }
+
+    void tell(const Connection& to) {
+        const std::vector<std::byte> bytes = encode(state_.view_for(to.site, to.run_id));
+        send(to.identity, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+
+    // To a connection that is gone, or whose queue is full, nothing is sent: its next report is answered.
+    void send(const std::string& identity, std::string_view bytes) {
+        socket_.send(zmq::buffer(identity), zmq::send_flags::sndmore | zmq::send_flags::dontwait);
+        socket_.send(zmq::buffer(bytes), zmq::send_flags::dontwait);
+    }
+
+    ServerOptions options_;
+    const Clock& clock_;
+    Log log_;
+    std::unique_ptr<FileSystem> files_;
+    CoordinatorStore store_;
+    zmq::context_t context_{1};
+    zmq::socket_t socket_;
+    zmq::socket_t monitor_;
+    CoordinatorState state_;
+    std::unique_ptr<StatusPage> page_;
+    std::string address_;
+    std::map<SiteId, Connection> connections_;
+    std::optional<TimePoint> ended_;
+    std::atomic<bool> stop_ = false;
+};
+
+CoordinatorServer::CoordinatorServer(ServerOptions options, const Clock& clock, const Log& log)
+    : loop_(std::make_unique<Loop>(std::move(options), clock, log)) {}
+CoordinatorServer::~CoordinatorServer() = default;
+
+int CoordinatorServer::run() {
+    return loop_->run();
+}
+
+std::string CoordinatorServer::address() const {
+    return loop_->address();
+}
+
+void CoordinatorServer::request_stop() {
+    loop_->request_stop();
+}
+
+}  // namespace atl
