@@ -53,7 +53,9 @@ bool CoordinatorState::Data::nothing_left_to_do() {
 std::vector<SiteId> CoordinatorState::Data::able_contributors() const {
     std::vector<SiteId> able;
     for (const auto& [id, site] : membership.sites()) {
-        if (has_base_state(site) && !site.report.leaving) able.push_back(id);
+        // The first plan is made of what the sites say they are.
+        const bool known = site.hello || !record.rounds.empty();
+        if (has_base_state(site) && known && !site.report.leaving) able.push_back(id);
     }
     return able;
 }

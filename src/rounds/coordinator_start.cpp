@@ -128,7 +128,7 @@ bool CoordinatorState::Data::start_complete(TimePoint now) const {
     for (std::size_t index = 0; index < options.site_names.size(); ++index) {
         const KnownSite* site = membership.find(SiteId(std::int32_t(index)));
         if (site == nullptr && wait_for_absent) return false;
-        if (site != nullptr && site->live() && !has_base_state(*site)) return false;
+        if (site != nullptr && site->live() && !(has_base_state(*site) && site->hello)) return false;
     }
     return true;
 }

@@ -99,8 +99,8 @@ bool FragmentExchange::arrived(const PacketKey& key, const PacketDigest& digest)
         if (key.attempt <= packet->second.attempt) return false;
         const bool same = packet->second.digest == digest;
         if (!same && was_valid && attempt_ && key.attempt <= attempt_->attempt) return false;
-        packet->second = {key.attempt, digest};
-        if (same && was_valid) return false;
+        packet->second = {key.attempt,
+                          digest};  // kept anew even if the bytes are the same: under the newer attempt
     }
     const bool counts = attempt_ && attempt_->direct && attempt_->contributes(key.origin);
     if (counts && !was_valid) --remaining_;
