@@ -65,7 +65,9 @@ bool SiteState::Data::obey_end() {
         act(site_action::Stop{exit_code}, reason);
     };
     if (view.ending) {
-        if (view.ending->checkpoint && has_state() && phase != Phase::finished) {
+        // Before the first plan there is no round that a checkpoint could go on with.
+        const bool planned = view.state_before.has_value();
+        if (view.ending->checkpoint && planned && has_state() && phase != Phase::finished) {
             write_checkpoint({steps_done, round, state_hash}, "the run ends");
         }
         if (!checkpoint_pending) stop(view.ending->exit_code, view.ending->reason);
