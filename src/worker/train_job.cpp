@@ -8,12 +8,12 @@
 #include "comm/site/zmq_transport.h"
 #include "config/load_config.h"
 #include "coordinator/client.h"
+#include "coordinator/run_options.h"
 #include "core/error.h"
 #include "island/bench.h"
 #include "metrics/progress.h"
 #include "worker/gateway.h"
 #include "worker/jobs.h"
-#include "worker/site_settings.h"
 #include "worker/termination_signal.h"
 
 namespace atl {
@@ -59,6 +59,34 @@ class IslandGroups {
     std::unique_ptr<IslandCollective> orders_;
 };
 
+// The control connection as the exchange's thread uses it: made there at its first call, because a client stays
+// with the thread that made it.
+class CoordinatorLink final : public ControlLink {
+  public:
+    CoordinatorLink(ControlClientOptions options, const Clock& clock)
+        : options_(std::move(options)), clock_(clock) {}
+
+    void send(const Report& report) override { client().send(report); }
+    std::optional<View> receive() override { return client().receive(clock_.now()); }
+
+  private:
+    ControlClient& client() {
+        if (!client_) client_.emplace(options_, clock_);
+        return *client_;
+    }
+
+    ControlClientOptions options_;
+    const Clock& clock_;
+    std::optional<ControlClient> client_;
+};
+
+// A port that the configuration leaves open is the coordinator's choice; it writes it to the run directory.
+ControlClientOptions control_options(const RunConfig& config, const std::filesystem::path& run_directory) {
+    const bool open_port = config.coordinator.address.ends_with(":0");
+    return {.address = open_port ? "" : config.coordinator.address,
+            .address_file = open_port ? run_directory / "coordinator.address" : std::filesystem::path()};
+}
+
 Incarnation draw_incarnation() {
     std::random_device device;
     const std::uint64_t bits = std::uint64_t{device()} << 32 | device();
@@ -86,7 +114,7 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
     const SiteCheckpointNames names{job.run_directory / "checkpoints", config.run.name, job.site};
     const SiteInfo info{self, job.site, incarnation, transport->address()};
 
-    ControlClient control(coordinator_address(config, job.run_directory, files, clock), info, log);
+    CoordinatorLink control(control_options(config, job.run_directory), clock);
     SiteExchange exchange({.site = site_options(config, info, config.run.name, trainer,
                                                 job.resume == "none" ? std::vector<CheckpointRef>{}
                                                                      : offered_checkpoints(files, names)),
