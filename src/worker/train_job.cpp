@@ -36,19 +36,22 @@ class IslandGroups {
     explicit IslandGroups(const TrainJob& job, Milliseconds timeout) {
         if (job.ranks == 1) return;
         const Rank rank(job.rank);
-        rendezvous_ = job.rendezvous.empty()
-                          ? make_tcp_rendezvous(
-                                environment("MASTER_ADDR"),
-                                static_cast<std::uint16_t>(std::atoi(environment("MASTER_PORT").c_str())),
-                                rank, job.ranks)
-                          : make_file_rendezvous(job.rendezvous, rank, job.ranks);
+        const bool one_machine = !job.rendezvous.empty();
+        const std::string host = environment("MASTER_ADDR");
+        const auto port = static_cast<std::uint16_t>(std::atoi(environment("MASTER_PORT").c_str()));
+        if (!one_machine && (host.empty() || port == 0))
+            throw UserError(
+                "[worker] WORLD_SIZE is above 1: MASTER_ADDR and MASTER_PORT must say where rank 0 is");
+        rendezvous_ = one_machine ? make_file_rendezvous(job.rendezvous, rank, job.ranks)
+                                  : make_tcp_rendezvous(host, port, rank, job.ranks);
         for (auto* group : {&gradients_, &orders_})
-            *group = make_gloo_collective({.group = group == &gradients_ ? "dp" : "orders",
-                                           .rank = rank,
-                                           .size = job.ranks,
-                                           .interface = environment("GLOO_SOCKET_IFNAME"),
-                                           .connect_timeout = timeout},
-                                          *rendezvous_);
+            *group = make_gloo_collective(
+                {.group = group == &gradients_ ? "dp" : "orders",
+                 .rank = rank,
+                 .size = job.ranks,
+                 .address = one_machine ? "127.0.0.1" : local_address_towards(host, port),
+                 .connect_timeout = timeout},
+                *rendezvous_);
     }
     IslandCollective* gradients() { return gradients_.get(); }
     IslandCollective* orders() { return orders_.get(); }
