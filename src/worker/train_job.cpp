@@ -44,14 +44,17 @@ class IslandGroups {
                 "[worker] WORLD_SIZE is above 1: MASTER_ADDR and MASTER_PORT must say where rank 0 is");
         rendezvous_ = one_machine ? make_file_rendezvous(job.rendezvous, rank, job.ranks)
                                   : make_tcp_rendezvous(host, port, rank, job.ranks);
+        const std::string interface = environment("GLOO_SOCKET_IFNAME");
+        const std::string address = !interface.empty() ? address_of_interface(interface)
+                                    : one_machine      ? "127.0.0.1"
+                                                       : local_address_towards(host, port);
         for (auto* group : {&gradients_, &orders_})
-            *group = make_gloo_collective(
-                {.group = group == &gradients_ ? "dp" : "orders",
-                 .rank = rank,
-                 .size = job.ranks,
-                 .address = one_machine ? "127.0.0.1" : local_address_towards(host, port),
-                 .connect_timeout = timeout},
-                *rendezvous_);
+            *group = make_gloo_collective({.group = group == &gradients_ ? "dp" : "orders",
+                                           .rank = rank,
+                                           .size = job.ranks,
+                                           .address = address,
+                                           .connect_timeout = timeout},
+                                          *rendezvous_);
     }
     IslandCollective* gradients() { return gradients_.get(); }
     IslandCollective* orders() { return orders_.get(); }
