@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "model/model_json.h"
+#include "rounds/messages.h"
 
 namespace atl {
 namespace {
@@ -50,6 +53,8 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         .model = model_json(island.options().model),
         .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()}}.dump(),
     };
+    std::map<std::string, Shape> shapes;
+    for (const auto& tensor : island.tensors()) shapes[tensor.name] = tensor.shape;
     CheckpointWriter writer(files, checkpoint_directory(names.checkpoints, ref.step), {.site = names.site},
                             metadata);
     for (const auto& section : sections(island))
@@ -58,7 +63,8 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
                        island.tensor(section.kind, tensor.name));
     if (open_plan != nullptr) writer.add_bytes(kOpenPlan, encode(*open_plan));
     for (const auto& section : outer.sections())
-        writer.add(section.name, {static_cast<std::int64_t>(section.values.size())}, view_of(section.values));
+        writer.add(section.name, shapes.at(section.name.substr(section.name.find('/') + 1)),
+                   view_of(section.values));
     writer.commit();
     prune_checkpoints(files, names.checkpoints, names.site, static_cast<int>(config.checkpoint.keep));
 }

@@ -1,0 +1,100 @@
+// Whole runs from one TOML file: sites agree to the bit, stopping is the same as not stopping, and a run of one site
+// or of single steps is what it should be.
+#include <gtest/gtest.h>
+
+#include "support/training_run.h"
+
+namespace atl::test {
+namespace {
+
+class TrainingRun : public testing::Test {
+  protected:
+    void expect_same_losses(const std::string& one, const std::string& other, const std::string& site) const {
+        EXPECT_EQ(runs_.losses(one, site), runs_.losses(other, site)) << site;
+    }
+
+    TrainingRuns runs_;
+};
+
+TEST_F(TrainingRun, two_sites_end_with_equal_parameters_and_a_full_summary) {
+    const auto outcome = runs_.run("two", runs_.write_config({"east", "west"}, {}));
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    const auto& sites = outcome.summary.at("sites");
+    EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"));
+    EXPECT_EQ(outcome.hash().size(), 64u);
+    EXPECT_EQ(outcome.summary.at("steps"), 12);
+    EXPECT_EQ(outcome.summary.at("rounds"), 3);
+    EXPECT_EQ(outcome.summary.at("tokens"), 2 * 12 * 4 * 32);
+    EXPECT_GT(outcome.summary.at("payload_bytes_sent"), 0);
+    EXPECT_GT(outcome.summary.at("val_loss"), 0.0);
+    const auto losses = runs_.losses("two", "east");
+    EXPECT_LT(losses.at(12), losses.at(1));
+}
+
+TEST_F(TrainingRun, three_sites_agree_through_owners) {
+    const auto outcome = runs_.run("three", runs_.write_config({"a", "b", "c"}, {{"train.steps", "8"}}));
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("rounds"), 2);
+}
+
+TEST_F(TrainingRun, one_site_stopped_inside_a_round_and_resumed_twice_equals_one_that_never_stopped) {
+    const auto config = runs_.write_config({"solo"}, {});
+    const auto whole = runs_.run("whole", config);
+    ASSERT_TRUE(whole.status.ok()) << whole.log;
+    for (const char* stop : {"3", "8", "10"}) {
+        const auto part = runs_.run("parts", config, {"--stop-at", stop});
+        ASSERT_TRUE(part.status.ok()) << part.log;
+        EXPECT_EQ(part.summary.at("steps"), std::stoi(stop)) << part.log;
+    }
+    const auto last = runs_.run("parts", config);
+    ASSERT_TRUE(last.status.ok()) << last.log;
+    EXPECT_EQ(last.hash(), whole.hash());
+    expect_same_losses("whole", "parts", "solo");
+}
+
+TEST_F(TrainingRun, two_sites_with_int8_stopped_inside_a_round_and_resumed_equal_ones_that_never_stopped) {
+    const auto config = runs_.write_config({"east", "west"}, {{"exchange.codec", "\"int8\""}});
+    const auto whole = runs_.run("whole", config);
+    ASSERT_TRUE(whole.status.ok()) << whole.log;
+    for (const char* stop : {"4", "6"}) {
+        const auto part = runs_.run("parts", config, {"--stop-at", stop});
+        ASSERT_TRUE(part.status.ok()) << part.log;
+    }
+    const auto last = runs_.run("parts", config);
+    ASSERT_TRUE(last.status.ok()) << last.log;
+    EXPECT_EQ(last.hash(), whole.hash());
+    expect_same_losses("whole", "parts", "east");
+    expect_same_losses("whole", "parts", "west");
+}
+
+TEST_F(TrainingRun, single_steps_with_plain_descent_are_synchronous_data_parallelism) {
+    const std::map<std::string, std::string> plain{
+        {"optim.kind", "\"sgd\""},  {"optim.lr", "0.1"},           {"optim.schedule", "\"constant\""},
+        {"optim.grad_clip", "0.0"}, {"optim.weight_decay", "0.0"}, {"outer.inner_steps", "1"},
+        {"outer.lr", "1.0"},        {"outer.momentum", "0.0"},     {"exchange.codec", "\"identity\""}};
+    auto together = plain;
+    together["train.sequences_per_step"] = "8";
+    const auto sites = runs_.run("sites", runs_.write_config({"east", "west"}, plain));
+    const auto one = runs_.run("one", runs_.write_config({"solo"}, together));
+    ASSERT_TRUE(sites.status.ok()) << sites.log;
+    ASSERT_TRUE(one.status.ok()) << one.log;
+    const auto east = runs_.losses("sites", "east");
+    const auto west = runs_.losses("sites", "west");
+    for (const auto& [step, loss] : runs_.losses("one", "solo"))
+        EXPECT_NEAR((east.at(step) + west.at(step)) / 2, loss, 1e-6 * loss) << "step " << step;
+}
+
+TEST_F(TrainingRun, an_island_of_two_ranks_trains_as_one_rank_does) {
+    const auto one = runs_.run("one", runs_.write_config({"solo"}, {}));
+    const auto two =
+        runs_.run("two", runs_.write_config({"solo"}, {{"island.ranks", "2"}, {"island.dp", "2"}}));
+    ASSERT_TRUE(one.status.ok()) << one.log;
+    ASSERT_TRUE(two.status.ok()) << two.log;
+    const auto expected = runs_.losses("one", "solo");
+    const auto got = runs_.losses("two", "solo");
+    ASSERT_EQ(got.size(), expected.size());
+    for (const auto& [step, loss] : expected) EXPECT_NEAR(got.at(step), loss, 1e-4 * loss) << "step " << step;
+}
+
+}  // namespace
+}  // namespace atl::test

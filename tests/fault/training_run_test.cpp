@@ -1,0 +1,58 @@
+// Processes of a real run are killed; the run goes on and ends as it should.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "support/training_run.h"
+
+namespace atl::test {
+namespace {
+
+class KilledRun : public testing::Test {
+  protected:
+    void kill_one(const std::vector<std::string>& words) {
+        const auto processes = find_processes(words);
+        ASSERT_EQ(processes.size(), 1u);
+        ASSERT_EQ(::kill(processes.front(), SIGKILL), 0);
+    }
+
+    TrainingRuns runs_;
+    const std::map<std::string, std::string> long_enough_{
+        {"train.steps", "400"}, {"outer.inner_steps", "20"}, {"timeouts.reconnect_ms", "3000"}};
+};
+
+TEST_F(KilledRun, a_site_killed_in_a_round_comes_back_and_all_agree_in_the_end) {
+    auto process = runs_.start("run", runs_.write_config({"east", "west"}, long_enough_));
+    ASSERT_TRUE(runs_.wait_for_text("run", "round 1 committed")) << runs_.output("run");
+    kill_one({"atoll-worker", runs_.directory("run").string(), "--site west"});
+    const auto outcome = runs_.finish("run", process);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("steps"), 400);
+    EXPECT_NE(outcome.log.find("signal 9"), std::string::npos) << outcome.log;
+}
+
+TEST_F(KilledRun, a_coordinator_killed_in_a_round_is_started_again_and_no_round_is_lost) {
+    auto process = runs_.start("run", runs_.write_config({"east", "west"}, long_enough_));
+    ASSERT_TRUE(runs_.wait_for_text("run", "round 1 committed")) << runs_.output("run");
+    kill_one({"atoll", "coordinator", runs_.directory("run").string()});
+    const auto outcome = runs_.finish("run", process);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("rounds"), 20);
+    EXPECT_EQ(outcome.summary.at("tokens"), 2 * 400 * 4 * 32);
+}
+
+TEST_F(KilledRun, a_killed_rank_takes_its_island_down_which_comes_back_as_a_joiner) {
+    auto changes = long_enough_;
+    changes["island.ranks"] = "2";
+    changes["island.dp"] = "2";
+    auto process = runs_.start("run", runs_.write_config({"east", "west"}, changes));
+    ASSERT_TRUE(runs_.wait_for_text("run", "round 1 committed")) << runs_.output("run");
+    const auto ranks = find_processes({"atoll-worker", runs_.directory("run").string(), "--site west"});
+    ASSERT_EQ(ranks.size(), 2u);
+    ASSERT_EQ(::kill(ranks.back(), SIGKILL), 0);
+    const auto outcome = runs_.finish("run", process);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("steps"), 400);
+}
+
+}  // namespace
+}  // namespace atl::test
