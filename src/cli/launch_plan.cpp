@@ -54,6 +54,7 @@ LaunchPlan plan_launch(const LaunchRequest& request) {
         for (std::int64_t rank = 0; rank < site.island.ranks; ++rank) {
             ChildOptions child;
             child.command = {(request.programs / "atoll-worker").string(),
+                             "train",
                              "--run-dir",
                              request.run_directory.string(),
                              "--site",

@@ -23,7 +23,8 @@ add_library(atoll::torch INTERFACE IMPORTED GLOBAL)
 target_compile_options(atoll::torch INTERFACE "SHELL:-idirafter ${ATOLL_TORCH_ROOT}/include"
     "SHELL:-idirafter ${ATOLL_TORCH_ROOT}/include/torch/csrc/api/include")
 target_compile_definitions(atoll::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
-target_link_libraries(atoll::torch INTERFACE atoll::gloo -Wl,--no-as-needed
-    ${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so ${ATOLL_TORCH_ROOT}/lib/libc10.so -Wl,--as-needed)
+# One item, so that CMake can't move Gloo behind libtorch when it removes duplicates.
+target_link_libraries(atoll::torch INTERFACE
+    "-Wl,--push-state,--no-as-needed,${atoll__gloo_gloo},${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so,${ATOLL_TORCH_ROOT}/lib/libc10.so,--pop-state")
 target_link_options(atoll::torch INTERFACE -Wl,-rpath,${ATOLL_TORCH_ROOT}/lib
     -Wl,-rpath-link,${ATOLL_TORCH_ROOT}/lib -Wl,--allow-shlib-undefined)
