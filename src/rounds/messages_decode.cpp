@@ -365,4 +365,9 @@ RoundRecord decode_round_record(std::span<const std::byte> bytes) {
     return round_record_of(unpack(bytes, "round"));
 }
 
+RoundPlan decode_round_plan(std::span<const std::byte> bytes) {
+    const nlohmann::json body = unpack(bytes, "plan");
+    return read_plan(Fields(body, "plan"));
+}
+
 }  // namespace atl

@@ -217,4 +217,8 @@ std::vector<std::byte> encode(const RoundRecord& record) {
     return pack(envelope("round", message_json(record)));
 }
 
+std::vector<std::byte> encode(const RoundPlan& plan) {
+    return pack(envelope("plan", write(plan)));
+}
+
 }  // namespace atl

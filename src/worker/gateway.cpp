@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "coordinator/run_options.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "island/schedule.h"
@@ -35,32 +36,24 @@ OuterSettings outer_settings(const MethodNumbers& numbers) {
 
 }  // namespace
 
-Gateway::Gateway(const RunConfig& config, SiteCheckpointNames names, FileSystem& files, Trainer& trainer,
-                 RankTeam& team, SiteTransport& transport, SiteExchange& exchange, Reporter& reporter,
-                 const Clock& clock, const std::atomic<bool>& leave, Log log)
-    : config_(config),
-      names_(std::move(names)),
-      files_(files),
-      trainer_(trainer),
-      team_(team),
-      transport_(transport),
-      exchange_(exchange),
-      reporter_(reporter),
-      clock_(clock),
-      leave_(leave),
-      log_(std::move(log)),
-      outer_(make_outer(config, trainer.island())),
-      local_(static_cast<std::size_t>(trainer.island().parameter_count())) {}
+Gateway::Gateway(GatewayParts parts)
+    : parts_(std::move(parts)),
+      numbers_(coordinator_options(parts_.config, std::nullopt).numbers.method),
+      outer_(make_outer(parts_.config, parts_.trainer.island())),
+      local_(static_cast<std::size_t>(parts_.trainer.island().parameter_count())) {}
 
 int Gateway::run() {
+    parts_.log.info("[worker] waiting for the coordinator and the other sites");
     while (!exit_code_) {
-        team_.keep_alive();
-        if (leave_ && !std::exchange(left_, true)) {
-            log_.info("[worker] told to end: leaving at the end of the round");
-            exchange_.tell(site_event::LeaveRequested{});
+        parts_.team.keep_alive();
+        check_coordinator();
+        if (parts_.leave && !std::exchange(left_, true)) {
+            parts_.log.info("[worker] told to end: leaving at the end of the round");
+            parts_.exchange.tell(site_event::LeaveRequested{});
         }
         const bool working = training_ && !training_->held;
-        if (const auto order = exchange_.next_order(working ? clock_.now() : clock_.after(kOrderPatience))) {
+        if (const auto order = parts_.exchange.next_order(working ? parts_.clock.now()
+                                                                  : parts_.clock.after(kOrderPatience))) {
             execute(*order);
         } else if (working) {
             train_one_step();
@@ -69,22 +62,34 @@ int Gateway::run() {
     return *exit_code_;
 }
 
+// A coordinator is restarted where it ran, so silence is waited out; but not for ever.
+void Gateway::check_coordinator() const {
+    const Milliseconds silence = parts_.coordinator_silence();
+    const Milliseconds patience(parts_.config.timeouts.quorum_ms);
+    if (silence > patience)
+        throw CommError(
+            fmt::format("[worker] nothing from the coordinator ({}) for {} ms; is it running? The last "
+                        "checkpoint is whole; timeouts.quorum_ms is the patience for this",
+                        parts_.config.coordinator.address, silence.count()));
+}
+
 void Gateway::execute(const WorkerOrder& order) {
-    log_.debug("[worker] {}", order.reason);
+    parts_.log.debug("[worker] {}", order.reason);
+    in_touch_ = true;
     std::visit(Overloaded{
                    [&](const site_action::LoadState& load_state) { load(load_state); },
                    [&](const site_action::FetchState& fetch_state) { fetch(fetch_state); },
                    [&](const site_action::StartRound& start) { start_round(start, order.work); },
                    [&](const site_action::ApplyCommit& commit) { apply(commit); },
                    [&](const site_action::DropContribution&) {
-                       log_.warning("[worker] this round's work is dropped: {}", order.reason);
+                       parts_.log.warning("[worker] this round's work is dropped: {}", order.reason);
                        drop_contribution();
                    },
                    [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
                    [&](const site_action::Evaluate& round) { evaluate(round.round); },
                    [&](const site_action::Stop& end) {
-                       log_.write(end.exit_code == 0 ? LogLevel::info : LogLevel::error,
-                                  fmt::format("[worker] stopping: {}", order.reason));
+                       parts_.log.write(end.exit_code == 0 ? LogLevel::info : LogLevel::error,
+                                        fmt::format("[worker] stopping: {}", order.reason));
                        exit_code_ = stop(end.exit_code);
                    },
                    [](const auto&) {},
@@ -94,42 +99,43 @@ void Gateway::execute(const WorkerOrder& order) {
 
 void Gateway::load(const site_action::LoadState& order) {
     close_round();
-    exchange_.withdraw_state();
-    Island& island = trainer_.island();
+    parts_.exchange.withdraw_state();
+    Island& island = parts_.trainer.island();
     const StartFrom& from = order.from;
     std::optional<RoundPlan> plan;
     if (from.kind == StartFrom::Kind::checkpoint) {
-        plan = read_site_checkpoint(files_, names_, from.step, island, outer_);
-        log_.info("[worker] going on from the checkpoint of step {}", from.step);
+        plan = read_site_checkpoint(parts_.files, parts_.checkpoints, from.step, island, outer_);
+        parts_.log.info("[worker] going on from the checkpoint of step {}", from.step);
     } else {
-        island.initialise(static_cast<std::uint64_t>(config_.run.seed));
-        if (config_.model.init != "random") read_initial_parameters(files_, config_.model.init, island);
+        island.initialise(static_cast<std::uint64_t>(parts_.config.run.seed));
+        if (parts_.config.model.init != "random")
+            read_initial_parameters(parts_.files, parts_.config.model.init, island);
         island.copy_parameters(outer_.anchor());
         std::ranges::fill(outer_.momentum(), 0.0f);
     }
-    team_.announce(RankOrder::take_state(true));
-    trainer_.take_state(true);
+    parts_.team.announce(RankOrder::take_state(true));
+    parts_.trainer.take_state(true);
     steps_done_ = from.step;
     state_loaded(from.round, from.step, from.state_hash, std::move(plan));
 }
 
 void Gateway::fetch(const site_action::FetchState& order) {
     close_round();
-    exchange_.withdraw_state();
+    parts_.exchange.withdraw_state();
     const FetchedState fetched =
-        exchange_.fetch_state(order.donors, {outer_.anchor(), outer_.momentum()},
-                              clock_.after(Milliseconds(config_.timeouts.exchange_ms)));
+        parts_.exchange.fetch_state(order.donors, {outer_.anchor(), outer_.momentum()},
+                                    parts_.clock.after(Milliseconds(parts_.config.timeouts.exchange_ms)));
     if (!fetched.version) {
-        log_.warning("[worker] no state from other sites: {}", fetched.problem);
-        exchange_.tell(site_event::StateFailed{fetched.problem});
+        parts_.log.warning("[worker] no state from other sites: {}", fetched.problem);
+        parts_.exchange.tell(site_event::StateFailed{fetched.problem});
         return;
     }
-    log_.info("[worker] took over the state of round {} from other sites", fetched.version->round);
-    Island& island = trainer_.island();
-    island.initialise(static_cast<std::uint64_t>(config_.run.seed));  // moments begin at zero
+    parts_.log.info("[worker] took over the state of round {} from other sites", fetched.version->round);
+    Island& island = parts_.trainer.island();
+    island.initialise(static_cast<std::uint64_t>(parts_.config.run.seed));  // moments begin at zero
     island.set_parameters(outer_.anchor());
-    team_.announce(RankOrder::take_state(true));
-    trainer_.take_state(true);
+    parts_.team.announce(RankOrder::take_state(true));
+    parts_.trainer.take_state(true);
     steps_done_ = fetched.version->step;
     state_loaded(fetched.version->round, fetched.version->step, fetched.version->state_hash, {});
 }
@@ -137,22 +143,22 @@ void Gateway::fetch(const site_action::FetchState& order) {
 void Gateway::state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan) {
     rounds_applied_ = round;
     if (!plan) publish(round, state_hash);
-    exchange_.tell(site_event::StateLoaded{round, step, state_hash, std::move(plan)});
+    parts_.exchange.tell(site_event::StateLoaded{round, step, state_hash, std::move(plan)});
 }
 
 void Gateway::publish(Round round, const Hash128& state_hash) {
-    exchange_.publish_state({round, steps_done_, state_hash}, {outer_.anchor(), outer_.momentum()});
+    parts_.exchange.publish_state({round, steps_done_, state_hash}, {outer_.anchor(), outer_.momentum()});
 }
 
 void Gateway::start_round(const site_action::StartRound& order, std::uint64_t work) {
     if (order.from_outer) return_to_anchor();
     open_plan_ = order.plan;
     numbers_ = order.plan.numbers;
-    const SitePlan* mine = open_plan_->find(transport_.self());
+    const SitePlan* mine = open_plan_->find(parts_.transport.self());
     training_.reset();
     if (mine == nullptr || !mine->contributes) return;  // a receiving member waits for the mean
     training_.emplace(Training{.work = work});
-    const std::int64_t blocks_per_epoch = trainer_.batches().order().blocks_per_epoch();
+    const std::int64_t blocks_per_epoch = parts_.trainer.batches().order().blocks_per_epoch();
     for (const BlockRange& range : mine->blocks)
         for (std::int64_t i = 0; i < range.count; ++i)
             training_->blocks.push_back(range.epoch * blocks_per_epoch + range.first + i);
@@ -165,20 +171,21 @@ void Gateway::train_one_step() {
     const auto index = static_cast<std::size_t>(step - plan.first_step.value());
     if (index >= training_->blocks.size()) return contribute();
     const std::int64_t block = training_->blocks[index];
-    team_.announce(RankOrder::train(step, block));
-    const StepResult result = trainer_.train(step, block);
+    parts_.team.announce(RankOrder::train(step, block));
+    const StepResult result = parts_.trainer.train(step, block);
     steps_done_ = steps_done_.next();
-    reporter_.step_done(steps_done_.value(), learning_rate(config_.optim, step, config_.train.steps), result);
+    parts_.reporter.step_done(steps_done_.value(),
+                              learning_rate(parts_.config.optim, step, parts_.config.train.steps), result);
     // A checkpoint or stop inside the round holds exactly this state, so nothing may move before it is ordered.
     const bool inside = steps_done_ < plan.last_step();
     training_->held = inside && (std::ranges::count(plan.checkpoint_steps, steps_done_) > 0 ||
                                  plan.stop_step == steps_done_);
-    exchange_.tell(site_event::StepDone{steps_done_});
+    parts_.exchange.tell(site_event::StepDone{steps_done_});
 }
 
 void Gateway::contribute() {
-    trainer_.island().copy_parameters(local_);
-    auto delta = exchange_.buffer(trainer_.island().parameter_count());
+    parts_.trainer.island().copy_parameters(local_);
+    auto delta = parts_.exchange.buffer(parts_.trainer.island().parameter_count());
     contribution(outer_.anchor(), local_, *delta);
     ContributionFacts facts{.finite = true};
     for (const OuterSlice& slice : outer_.slices()) {
@@ -187,37 +194,38 @@ void Gateway::contribute() {
         facts.tensor_norms.push_back(kernels::norm(values));
         facts.finite = facts.finite && kernels::all_finite(values);
     }
-    exchange_.contribute({.round = open_plan_->round,
-                          .fragment = FragmentId(0),
-                          .work = training_->work,
-                          .delta = std::move(delta),
-                          .facts = std::move(facts)});
+    parts_.exchange.contribute({.round = open_plan_->round,
+                                .fragment = FragmentId(0),
+                                .work = training_->work,
+                                .delta = std::move(delta),
+                                .facts = std::move(facts)});
     training_.reset();
 }
 
 void Gateway::apply(const site_action::ApplyCommit& order) {
     close_round();
-    exchange_.withdraw_state();
+    parts_.exchange.withdraw_state();
     const Commit& commit = order.commits.front();
     const OuterSettings settings = outer_settings(numbers_);
-    outer_step(settings, exchange_.mean(commit.fragment), outer_.anchor(), outer_.momentum());
-    trainer_.island().copy_parameters(local_);
+    outer_step(settings, parts_.exchange.mean(commit.fragment), outer_.anchor(), outer_.momentum());
+    parts_.trainer.island().copy_parameters(local_);
     // A site whose own work does not count starts the next round from what all agree on.
     mix_into_local(order.contributed ? settings.alpha : 0.0f, outer_.anchor(), local_);
-    trainer_.island().set_parameters(local_);
-    team_.announce(RankOrder::take_state(false));
-    trainer_.take_state(false);
+    parts_.trainer.island().set_parameters(local_);
+    parts_.team.announce(RankOrder::take_state(false));
+    parts_.trainer.take_state(false);
 
-    exchange_seconds_ += exchange_.last_traffic().seconds;
+    exchange_seconds_ += parts_.exchange.last_traffic().seconds;
     steps_done_ = commit.last_step;
     rounds_applied_ = commit.round.next();
     double blocks = 0;
     for (const Contributor& contributor : commit.contributors) blocks += contributor.weight;
-    reporter_.round_committed(commit.round.value(), steps_done_.value(), commit.contributors.size(),
-                              static_cast<std::int64_t>(blocks) * trainer_.batches().shape().block_tokens(),
-                              exchange_totals());
+    parts_.reporter.round_committed(
+        commit.round.value(), steps_done_.value(), commit.contributors.size(),
+        static_cast<std::int64_t>(blocks) * parts_.trainer.batches().shape().block_tokens(),
+        exchange_totals());
     publish(rounds_applied_, state_after(order.commits));
-    exchange_.tell(site_event::CommitApplied{commit.round});
+    parts_.exchange.tell(site_event::CommitApplied{commit.round});
 }
 
 void Gateway::drop_contribution() {
@@ -232,7 +240,7 @@ void Gateway::close_round() {
 
 ExchangeTotals Gateway::exchange_totals() {
     ExchangeTotals totals{.seconds = exchange_seconds_};
-    for (const PeerCounters& peer : transport_.counters()) {
+    for (const PeerCounters& peer : parts_.transport.counters()) {
         totals.payload_bytes_sent += peer.payload_bytes_sent;
         totals.wire_bytes_sent += peer.wire_bytes_sent;
         totals.wire_bytes_received += peer.wire_bytes_received;
@@ -241,36 +249,37 @@ ExchangeTotals Gateway::exchange_totals() {
 }
 
 void Gateway::return_to_anchor() {
-    trainer_.island().set_parameters(outer_.anchor());
-    team_.announce(RankOrder::take_state(false));
-    trainer_.take_state(false);
+    parts_.trainer.island().set_parameters(outer_.anchor());
+    parts_.team.announce(RankOrder::take_state(false));
+    parts_.trainer.take_state(false);
 }
 
 void Gateway::write_checkpoint(const CheckpointRef& ref) {
     // The run may end while a step was under way: what is written is the state as it is now.
     const CheckpointRef now{steps_done_, ref.round, ref.state_hash};
     const bool inside = open_plan_ && steps_done_ > open_plan_->first_step;
-    write_site_checkpoint(files_, names_, config_, now, inside ? &*open_plan_ : nullptr, trainer_.island(),
-                          outer_);
-    log_.info("checkpoint of step {} written", now.step);
+    write_site_checkpoint(parts_.files, parts_.checkpoints, parts_.config, now,
+                          inside ? &*open_plan_ : nullptr, parts_.trainer.island(), outer_);
+    parts_.log.info("checkpoint of step {} written", now.step);
     if (training_) training_->held = open_plan_->stop_step == steps_done_;
-    exchange_.tell(site_event::CheckpointWritten{now.step});
+    parts_.exchange.tell(site_event::CheckpointWritten{now.step});
 }
 
 void Gateway::evaluate(Round round) {
-    const std::int64_t windows = trainer_.evaluation_windows();
+    const std::int64_t windows = parts_.trainer.evaluation_windows();
     if (windows == 0) return;
-    team_.announce(RankOrder::evaluate(0, windows));
-    const EvaluationResult result = trainer_.evaluate(0, windows);
+    parts_.team.announce(RankOrder::evaluate(0, windows));
+    const EvaluationResult result = parts_.trainer.evaluate(0, windows);
     if (result.tokens == 0) return;
-    reporter_.evaluated(round.value(), steps_done_.value(),
-                        result.loss_sum / static_cast<double>(result.tokens));
+    parts_.reporter.evaluated(round.value(), steps_done_.value(),
+                              result.loss_sum / static_cast<double>(result.tokens));
 }
 
 int Gateway::stop(int exit_code) {
-    team_.announce(RankOrder::stop(exit_code));
-    reporter_.finished(trainer_.island().parameter_count(), steps_done_.value(), rounds_applied_.value(),
-                       blake2b_hex(std::as_bytes(outer_.anchor())), exchange_totals());
+    parts_.team.announce(RankOrder::stop(exit_code));
+    parts_.reporter.finished(parts_.trainer.island().parameter_count(), steps_done_.value(),
+                             rounds_applied_.value(), blake2b_hex(std::as_bytes(outer_.anchor())),
+                             exchange_totals());
     return exit_code;
 }
 

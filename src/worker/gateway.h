@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,12 +24,25 @@
 
 namespace atl {
 
+// What a gateway works with; all of it outlives the gateway.
+struct GatewayParts {
+    const RunConfig& config;
+    SiteCheckpointNames checkpoints;
+    FileSystem& files;
+    const Clock& clock;
+    Log log;
+    Trainer& trainer;
+    RankTeam& team;
+    SiteTransport& transport;
+    SiteExchange& exchange;
+    Reporter& reporter;
+    const std::atomic<bool>& leave;                     // turns true when the site shall leave the run
+    std::function<Milliseconds()> coordinator_silence;  // for how long nothing has come from there
+};
+
 class Gateway {
   public:
-    // All arguments outlive the gateway. `leave` turns true when the site shall leave the run (SIGTERM).
-    Gateway(const RunConfig& config, SiteCheckpointNames names, FileSystem& files, Trainer& trainer,
-            RankTeam& team, SiteTransport& transport, SiteExchange& exchange, Reporter& reporter,
-            const Clock& clock, const std::atomic<bool>& leave, Log log);
+    explicit Gateway(GatewayParts parts);
 
     // Until the run is over for this site. Returns the exit code.
     int run();
@@ -42,6 +56,7 @@ class Gateway {
     };
 
     void execute(const WorkerOrder& order);
+    void check_coordinator() const;
     void load(const site_action::LoadState& order);
     void fetch(const site_action::FetchState& order);
     void start_round(const site_action::StartRound& order, std::uint64_t work);
@@ -60,28 +75,19 @@ class Gateway {
     void close_round();
     ExchangeTotals exchange_totals();
 
-    RunConfig config_;
-    SiteCheckpointNames names_;
-    FileSystem& files_;
-    Trainer& trainer_;
-    RankTeam& team_;
-    SiteTransport& transport_;
-    SiteExchange& exchange_;
-    Reporter& reporter_;
-    const Clock& clock_;
-    const std::atomic<bool>& leave_;
-    Log log_;
-
+    GatewayParts parts_;
+    // The newest plan's, at first the config's: a joiner applies before it has a plan.
+    MethodNumbers numbers_;
     OuterFragment outer_;
     std::vector<float> local_;
     std::optional<Training> training_;
     std::optional<RoundPlan> open_plan_;  // from StartRound until the round is applied or dropped
-    MethodNumbers numbers_;               // of the newest plan: a commit fetched late is applied with them
     double exchange_seconds_ = 0;
     Step steps_done_;
     Round rounds_applied_;
     std::optional<int> exit_code_;
     bool left_ = false;
+    bool in_touch_ = false;  // the coordinator has been heard
 };
 
 }  // namespace atl

@@ -12,8 +12,7 @@
 namespace atl {
 namespace {
 
-// A record of the open round as the coordinator stores it, of which only the plan matters here.
-constexpr const char* kOpenRound = "round/open";
+constexpr const char* kOpenPlan = "round/plan";
 
 struct Section {
     TensorKind kind;
@@ -62,7 +61,7 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         for (const auto& tensor : island.tensors())
             writer.add(fmt::format("{}/{}", section.name, tensor.name), tensor.shape,
                        island.tensor(section.kind, tensor.name));
-    if (open_plan != nullptr) writer.add_bytes(kOpenRound, encode(RoundRecord{.plan = *open_plan}));
+    if (open_plan != nullptr) writer.add_bytes(kOpenPlan, encode(*open_plan));
     for (const auto& section : outer.sections())
         writer.add(section.name, shapes.at(section.name.substr(section.name.find('/') + 1)),
                    view_of(section.values));
@@ -92,8 +91,8 @@ std::optional<RoundPlan> read_site_checkpoint(const FileSystem& files, const Sit
                       island.tensor(section.kind, tensor.name));
     for (const auto& section : outer.sections()) reader.read(section.name, section.values);
     island.set_optimizer_steps(reader.metadata().optimizer_step);
-    if (!reader.contains(kOpenRound)) return {};
-    return decode_round_record(reader.read_bytes(kOpenRound)).plan;
+    if (!reader.contains(kOpenPlan)) return {};
+    return decode_round_plan(reader.read_bytes(kOpenPlan));
 }
 
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island) {

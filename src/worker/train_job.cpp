@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <random>
 
@@ -70,10 +71,18 @@ class IslandGroups {
 class CoordinatorLink final : public ControlLink {
   public:
     CoordinatorLink(ControlClientOptions options, const Clock& clock)
-        : options_(std::move(options)), clock_(clock) {}
+        : options_(std::move(options)), clock_(clock), last_heard_(clock.now()) {}
 
     void send(const Report& report) override { client().send(report); }
-    std::optional<View> receive() override { return client().receive(clock_.now()); }
+    std::optional<View> receive() override {
+        auto view = client().receive(clock_.now());
+        if (view) last_heard_ = clock_.now();
+        return view;
+    }
+    // From any thread: how long nothing has come.
+    Milliseconds silence() const {
+        return std::chrono::duration_cast<Milliseconds>(clock_.now() - last_heard_.load());
+    }
 
   private:
     ControlClient& client() {
@@ -83,6 +92,7 @@ class CoordinatorLink final : public ControlLink {
 
     ControlClientOptions options_;
     const Clock& clock_;
+    std::atomic<TimePoint> last_heard_;
     std::optional<ControlClient> client_;
 };
 
@@ -136,8 +146,18 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
                        .flops_per_step = island.flops_per_step() * job.ranks,
                        .matmul_peak_flops_per_second = measure_matmul_peak(job.threads) * job.ranks},
                       config, files, clock, log);
-    Gateway gateway(config, names, files, trainer, team, *transport, exchange, reporter, clock,
-                    termination.raised(), log);
+    Gateway gateway({.config = config,
+                     .checkpoints = names,
+                     .files = files,
+                     .clock = clock,
+                     .log = log,
+                     .trainer = trainer,
+                     .team = team,
+                     .transport = *transport,
+                     .exchange = exchange,
+                     .reporter = reporter,
+                     .leave = termination.raised(),
+                     .coordinator_silence = [&control] { return control.silence(); }});
     return gateway.run();
 }
 

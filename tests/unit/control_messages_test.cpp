@@ -101,6 +101,7 @@ TEST(ControlMessages, a_round_survives_the_database) {
     record.attempts = {first_attempt(record.plan, record.plan.fragments[0], false)};
     record.resent = {FragmentId(0)};
     EXPECT_EQ(decode_round_record(encode(record)), record);
+    EXPECT_EQ(decode_round_plan(encode(record.plan)), record.plan);
 }
 
 TEST(ControlMessages, of_another_kind_or_version_are_refused_by_name) {
