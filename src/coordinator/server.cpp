@@ -66,7 +66,9 @@ class CoordinatorServer::Loop {
             const auto& ending = state_.view().ending;
             if (!ending) continue;
             if (!ended_) ended_ = clock_.now();
-            if (state_.done() || clock_.now() - *ended_ > kFarewell) return ending->exit_code;
+            // A site that has not hung up may not have read yet that the run is over.
+            const bool all_know = state_.done() && connections_.empty();
+            if (all_know || clock_.now() - *ended_ > kFarewell) return ending->exit_code;
         }
     }
 
