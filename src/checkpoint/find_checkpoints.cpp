@@ -21,6 +21,15 @@ auto common_facts(const Manifest& manifest) {
                       metadata.incarnation);
 }
 
+// Other sites of this machine prune too: a directory that went meanwhile holds nothing.
+std::vector<std::filesystem::path> list_if_there(const FileSystem& files,
+                                                 const std::filesystem::path& directory) try {
+    return files.list(directory);
+} catch (const StorageError&) {
+    if (files.exists(directory)) throw;
+    return {};
+}
+
 // First out of sight, then away: a kill in between leaves no half-removed checkpoint.
 void remove_site(FileSystem& files, const std::filesystem::path& step, const std::string& site) {
     const auto directory = site_directory(step, site);
@@ -30,7 +39,7 @@ void remove_site(FileSystem& files, const std::filesystem::path& step, const std
         files.rename(directory, deleted);
         files.remove_all(deleted);
     }
-    if (files.list(step).empty()) files.remove_all(step);
+    if (list_if_there(files, step).empty()) files.remove_all(step);
 }
 
 }  // namespace
@@ -49,7 +58,7 @@ std::string site_problem(const FileSystem& files, const std::filesystem::path& s
 
 std::vector<FoundSite> find_sites(const FileSystem& files, const std::filesystem::path& step_directory) {
     std::vector<FoundSite> sites;
-    for (const auto& path : files.list(step_directory)) {
+    for (const auto& path : list_if_there(files, step_directory)) {
         const std::string name = path.filename().string();
         if (!name.starts_with(kSitePrefix)) continue;
         sites.push_back({name.substr(std::string(kSitePrefix).size()), path, site_problem(files, path)});

@@ -86,7 +86,7 @@ std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesy
                           .process_name = [](std::size_t) { return "process"; },
                           .restarts = 1000,
                           .essential = false,
-                          .gets_interrupt = true});
+                          .leads = true});
     for (const auto& island : plan.islands)
         groups.push_back({.name = "site " + island.site,
                           .processes =

@@ -51,6 +51,15 @@ class Group {
         if (children_.empty() && !exit_code_) exit_code_ = 1;  // it was waiting for its restart
     }
 
+    // The run is over without it.
+    void abandon() {
+        if (exit_code_) return;
+        log_.warning("[run] the run has ended without {}", group_.name);
+        children_.clear();
+        exit_code_ = 0;
+    }
+    bool is_down() const { return children_.empty(); }
+
     void stop() {
         send_signal(SIGTERM);
         for (auto& child : children_) child.wait_for(options_.patience);
@@ -125,6 +134,7 @@ int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& opti
     for (auto& group : groups) running.emplace_back(std::move(group), options, log);
 
     bool interrupted = false;
+    std::optional<TimePoint> over_since;
     const auto all_ended = [&] {
         return std::ranges::all_of(running, [](const Group& group) {
             return !group.group().essential || group.exit_code().has_value();
@@ -143,6 +153,13 @@ int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& opti
                 if (group.group().gets_interrupt) group.send_signal(SIGTERM);
         }
         for (auto& group : running) group.look(clock.now());
+
+        const bool is_over = std::ranges::any_of(
+            running, [](const Group& group) { return group.group().leads && group.exit_code().has_value(); });
+        if (!is_over) continue;
+        if (!over_since) over_since = clock.now();
+        for (auto& group : running)
+            if (group.is_down() || clock.now() - *over_since > options.patience) group.abandon();
     }
 
     int code = 0;

@@ -26,6 +26,7 @@ struct SupervisedGroup {
     int restarts = 0;
     bool essential = true;       // the run ends when all essential groups have ended
     bool gets_interrupt = true;  // is told of an interrupt, and ends by itself
+    bool leads = false;  // when it has ended, so has the run: the others end within `patience` or are stopped
 };
 
 struct SupervisorOptions {
@@ -34,7 +35,8 @@ struct SupervisorOptions {
     Milliseconds patience{10'000};  // for processes that were told to stop
 };
 
-// Returns the run's exit code: 0 when all essential groups ended with 0, else the largest of theirs.
+// Returns the run's exit code: 0 when all essential groups ended with 0, else the largest of theirs. A group that was
+// on its way back when the leader ended does not count.
 int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& options, const Log& log);
 
 }  // namespace atl

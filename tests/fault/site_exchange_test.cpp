@@ -134,7 +134,8 @@ class Site {
     void work(SiteExchange& exchange, const WorkerOrder& order) {
         std::visit(Overloaded{
                        [&](const site_action::LoadState& load) {
-                           exchange.tell(site_event::StateLoaded{load.from.round, load.from.step, load.from.state_hash, {}});
+                           exchange.tell(site_event::StateLoaded{
+                               load.from.round, load.from.step, load.from.state_hash, {}});
                        },
                        [&](const site_action::StartRound& start) {
                            exchange.tell(site_event::StepDone{start.plan.last_step()});

@@ -77,6 +77,20 @@ TEST_F(SupervisorTest, an_interrupt_reaches_the_processes_and_they_end_by_themse
     EXPECT_EQ(lines("told"), 1);
 }
 
+TEST_F(SupervisorTest, a_group_that_comes_back_too_late_is_not_waited_for) {
+    auto leader = shell_group({"until [ -s " + file("starts") + " ]; do :; done; exit 0"}, 0);
+    leader.essential = false;
+    leader.leads = true;
+    auto options = kQuick;
+    options.patience = Milliseconds(50);
+    EXPECT_EQ(
+        supervise(
+            {shell_group({"echo x >> " + file("starts") + "; [ $START = 0 ] && kill -9 $$; sleep 1000"}, 3),
+             leader},
+            options, log_),
+        0);
+}
+
 TEST_F(SupervisorTest, a_group_that_is_not_essential_is_stopped_with_the_run) {
     auto coordinator = shell_group({"exec sleep 1000"}, 0);
     coordinator.essential = false;

@@ -16,8 +16,10 @@ class KilledRun : public testing::Test {
     }
 
     TrainingRuns runs_;
-    const std::map<std::string, std::string> long_enough_{
-        {"train.steps", "400"}, {"outer.inner_steps", "20"}, {"timeouts.reconnect_ms", "3000"}};
+    const std::map<std::string, std::string> long_enough_{{"train.steps", "4000"},
+                                                          {"outer.inner_steps", "50"},
+                                                          {"monitor.log_interval", "50"},
+                                                          {"timeouts.reconnect_ms", "3000"}};
 };
 
 TEST_F(KilledRun, a_site_killed_in_a_round_comes_back_and_all_agree_in_the_end) {
@@ -26,7 +28,7 @@ TEST_F(KilledRun, a_site_killed_in_a_round_comes_back_and_all_agree_in_the_end) 
     kill_one({"atoll-worker", runs_.directory("run").string(), "--site west"});
     const auto outcome = runs_.finish("run", process);
     ASSERT_TRUE(outcome.status.ok()) << outcome.log;
-    EXPECT_EQ(outcome.summary.at("steps"), 400);
+    EXPECT_EQ(outcome.summary.at("steps"), 4000);
     EXPECT_NE(outcome.log.find("signal 9"), std::string::npos) << outcome.log;
 }
 
@@ -36,8 +38,8 @@ TEST_F(KilledRun, a_coordinator_killed_in_a_round_is_started_again_and_no_round_
     kill_one({"atoll", "coordinator", runs_.directory("run").string()});
     const auto outcome = runs_.finish("run", process);
     ASSERT_TRUE(outcome.status.ok()) << outcome.log;
-    EXPECT_EQ(outcome.summary.at("rounds"), 20);
-    EXPECT_EQ(outcome.summary.at("tokens"), 2 * 400 * 4 * 32);
+    EXPECT_EQ(outcome.summary.at("rounds"), 80);
+    EXPECT_EQ(outcome.summary.at("tokens"), 2 * 4000 * 4 * 32);
 }
 
 TEST_F(KilledRun, a_killed_rank_takes_its_island_down_which_comes_back_as_a_joiner) {
@@ -51,7 +53,7 @@ TEST_F(KilledRun, a_killed_rank_takes_its_island_down_which_comes_back_as_a_join
     ASSERT_EQ(::kill(ranks.back(), SIGKILL), 0);
     const auto outcome = runs_.finish("run", process);
     ASSERT_TRUE(outcome.status.ok()) << outcome.log;
-    EXPECT_EQ(outcome.summary.at("steps"), 400);
+    EXPECT_EQ(outcome.summary.at("steps"), 4000);
 }
 
 }  // namespace
