@@ -4,7 +4,6 @@
 #include "kernels/attention.h"
 #include "kernels/attention_task.h"
 #include "kernels/dispatch.h"
-#include "kernels/parallel.h"
 
 namespace atl::kernels {
 namespace ATOLL_INSTRUCTION_SET {
@@ -125,20 +124,9 @@ void attend_document(const Attention<T>& operation, const Buffers<T>& buffers, D
 
 template <class T>
 void attend(const Attention<T>& operation) {
-    const AttentionShape& shape = operation.shape;
-    const std::int64_t documents = count_documents(operation.starts, shape.tokens);
-    parallel_tasks(documents * shape.kv_heads, shape.threads, [&](std::int64_t task, int thread) {
-        const Buffers<T> buffers = take_buffers<T>(shape, operation.scratch, thread);
-        const Document document = document_at(operation.starts, task / shape.kv_heads);
-        const auto kv_head = static_cast<std::int32_t>(task % shape.kv_heads);
-        switch (attention_pitch(shape.head_width)) {
-            case 64:
-                return attend_document<64>(operation, buffers, document, kv_head);
-            case 128:
-                return attend_document<128>(operation, buffers, document, kv_head);
-            default:
-                return attend_document<256>(operation, buffers, document, kv_head);
-        }
+    for_each_document_head(operation, [&]<int Pitch>(int thread, Document document, std::int32_t kv_head) {
+        const Buffers<T> buffers = take_buffers<T>(operation.shape, operation.scratch, thread);
+        attend_document<Pitch>(operation, buffers, document, kv_head);
     });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/exponential.h"
+#include "kernels/parallel.h"
 #include "kernels/scratch.h"
 #include "kernels/tile_product.h"
 
@@ -60,6 +61,26 @@ class Scratch {
   private:
     T* next_;
 };
+
+// Calls work.operator()<Pitch>(thread, document, key/value head) for every document and head, spread over threads.
+// The pitch is a constant in the inner loops, so each one is an instance of its own.
+template <class Operation, class Work>
+void for_each_document_head(const Operation& operation, const Work& work) {
+    const AttentionShape& shape = operation.shape;
+    const std::int64_t documents = count_documents(operation.starts, shape.tokens);
+    parallel_tasks(documents * shape.kv_heads, shape.threads, [&](std::int64_t task, int thread) {
+        const Document document = document_at(operation.starts, task / shape.kv_heads);
+        const auto kv_head = static_cast<std::int32_t>(task % shape.kv_heads);
+        switch (attention_pitch(shape.head_width)) {
+            case 64:
+                return work.template operator()<64>(thread, document, kv_head);
+            case 128:
+                return work.template operator()<128>(thread, document, kv_head);
+            default:
+                return work.template operator()<256>(thread, document, kv_head);
+        }
+    });
+}
 
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) {
     return a < b ? a : b;
