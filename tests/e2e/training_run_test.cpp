@@ -84,6 +84,26 @@ TEST_F(TrainingRun, single_steps_with_plain_descent_are_synchronous_data_paralle
         EXPECT_NEAR((east.at(step) + west.at(step)) / 2, loss, 1e-6 * loss) << "step " << step;
 }
 
+// What is left between the two is the rounding of θ − (θ − θ′) at the ends of rounds.
+TEST_F(TrainingRun, one_site_with_outer_rate_one_and_no_momentum_is_plain_training) {
+    std::map<std::string, std::string> changes{
+        {"outer.lr", "1.0"}, {"outer.momentum", "0.0"}, {"exchange.codec", "\"identity\""}};
+    const auto rounds = runs_.run("rounds", runs_.write_config({"solo"}, changes));
+    changes["outer.inner_steps"] = "12";
+    const auto plain = runs_.run("plain", runs_.write_config({"solo"}, changes));
+    ASSERT_TRUE(rounds.status.ok()) << rounds.log;
+    ASSERT_TRUE(plain.status.ok()) << plain.log;
+    EXPECT_EQ(rounds.summary.at("rounds"), 3);
+    EXPECT_EQ(plain.summary.at("rounds"), 1);
+    const auto losses = runs_.losses("rounds", "solo");
+    for (const auto& [step, loss] : runs_.losses("plain", "solo")) {
+        if (step <= 4)
+            EXPECT_EQ(losses.at(step), loss) << "step " << step;
+        else
+            EXPECT_NEAR(losses.at(step), loss, 1e-5 * loss) << "step " << step;
+    }
+}
+
 TEST_F(TrainingRun, an_island_of_two_ranks_trains_as_one_rank_does) {
     const auto one = runs_.run("one", runs_.write_config({"solo"}, {}));
     const auto two =
