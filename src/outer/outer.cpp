@@ -1,7 +1,6 @@
 #include "outer/outer.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/check.h"
 #include "kernels/outer_step.h"
@@ -16,12 +15,6 @@ OuterRule outer_rule(bool average, double momentum, bool nesterov) {
 
 bool has_momentum(OuterRule rule) {
     return rule == OuterRule::heavy_ball || rule == OuterRule::nesterov;
-}
-
-double auto_outer_lr(int sites) {
-    ATOLL_CHECK(sites > 0, "{} sites", sites);
-    const double octaves_above_4 = std::clamp(std::log2(sites / 4.0), 0.0, 1.0);
-    return 0.6 + 0.2 * octaves_above_4;
 }
 
 void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta) {

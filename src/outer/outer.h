@@ -34,9 +34,6 @@ struct OuterSettings {
 OuterRule outer_rule(bool average, double momentum, bool nesterov);
 bool has_momentum(OuterRule rule);
 
-// γ for `outer.lr = "auto"`: 0.6 up to 4 sites, 0.8 from 8, between them linear in log2(sites).
-double auto_outer_lr(int sites);
-
 // delta ← anchor − local. `delta` may be `local`.
 void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta);
 

@@ -206,11 +206,11 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
     close_round();
     parts_.exchange.withdraw_state();
     const Commit& commit = order.commits.front();
-    const OuterSettings settings = outer_settings(numbers_);
-    outer_step(settings, parts_.exchange.mean(commit.fragment), outer_.anchor(), outer_.momentum());
-    parts_.trainer.island().copy_parameters(local_);
+    OuterSettings settings = outer_settings(numbers_);
     // A site whose own work does not count starts the next round from what all agree on.
-    mix_into_local(order.contributed ? settings.alpha : 0.0f, outer_.anchor(), local_);
+    if (!order.contributed) settings.alpha = 0.0f;
+    parts_.trainer.island().copy_parameters(local_);
+    apply_outer(settings, parts_.exchange.mean(commit.fragment), outer_.anchor(), outer_.momentum(), local_);
     parts_.trainer.island().set_parameters(local_);
     parts_.team.announce(RankOrder::take_state(false));
     parts_.trainer.take_state(false);

@@ -12,6 +12,7 @@ Reporter::Reporter(ReporterOptions options, const RunConfig& config, FileSystem&
       clock_(clock),
       log_(std::move(log)),
       metrics_(files, options_.run_directory / "metrics" / (options_.site + ".jsonl")),
+      board_(files, options_.run_directory / "tensorboard", options_.site, clock),
       start_(clock.now()) {}
 
 void Reporter::step_done(std::int64_t steps_done, double learning_rate, const StepResult& result) {
@@ -50,6 +51,10 @@ void Reporter::step_done(std::int64_t steps_done, double learning_rate, const St
                     {"tokens_per_second", tokens_per_second},
                     {"model_flops_utilization", utilization},
                     {"rss_bytes", current_rss_bytes()}});
+    board_.scalar("train/loss", steps_done, *train_loss_);
+    board_.scalar("train/gradient_norm", steps_done, interval_.gradient_norm);
+    board_.scalar("train/learning_rate", steps_done, learning_rate);
+    board_.scalar("train/tokens_per_second", steps_done, tokens_per_second);
     interval_ = {};
     interval_steps_ = 0;
 }
@@ -75,6 +80,7 @@ void Reporter::evaluated(std::int64_t round, std::int64_t steps_done, double los
     validation_loss_ = loss;
     log_.info("round {} step {}: validation loss {:.4f} nats per token", round, steps_done, loss);
     metrics_.write({{"round", round}, {"step", steps_done}, {"val_loss", loss}});
+    board_.scalar("validation/loss", steps_done, loss);
 }
 
 void Reporter::finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,

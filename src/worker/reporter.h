@@ -1,5 +1,5 @@
-// Reporter: what a site says about itself while it trains: one line per logging interval, metrics/SITE.jsonl, and at
-// the end its summary. Only the gateway has one.
+// Reporter: what a site says about itself while it trains: one line per logging interval, metrics/SITE.jsonl, scalars
+// for TensorBoard, and at the end its summary. Only the gateway has one.
 //
 // Threads: one caller. Errors: StorageError when a file can't be written.
 #pragma once
@@ -14,6 +14,7 @@
 #include "island/island.h"
 #include "metrics/metrics.h"
 #include "metrics/summary.h"
+#include "metrics/tensorboard.h"
 
 namespace atl {
 
@@ -54,6 +55,7 @@ class Reporter {
     const Clock& clock_;
     Log log_;
     MetricsLog metrics_;
+    TensorBoardWriter board_;
     TimePoint start_;
     std::int64_t first_step_ = -1;
     // Since the last line.

@@ -145,13 +145,6 @@ TEST(ApplyOuter, alpha_is_the_share_of_the_local_value_that_stays) {
     EXPECT_EQ(local_after(1), 12);
 }
 
-TEST(AutoOuterLr, is_0_6_up_to_4_sites_and_0_8_from_8) {
-    for (const int sites : {1, 2, 3, 4}) EXPECT_DOUBLE_EQ(auto_outer_lr(sites), 0.6);
-    for (const int sites : {8, 9, 100}) EXPECT_DOUBLE_EQ(auto_outer_lr(sites), 0.8);
-    EXPECT_NEAR(auto_outer_lr(6), 0.717, 1e-3);
-    for (int sites = 4; sites < 8; ++sites) EXPECT_LT(auto_outer_lr(sites), auto_outer_lr(sites + 1));
-}
-
 TEST(Payload, is_one_contribution_between_two_sites_and_two_legs_between_more) {
     EXPECT_EQ(payload_bytes_sent({.contribution_bytes = 800}, 1), 0);
     EXPECT_EQ(payload_bytes_sent({.contribution_bytes = 800}, 2), 800);
