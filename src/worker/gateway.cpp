@@ -65,12 +65,12 @@ int Gateway::run() {
 // A coordinator is restarted where it ran, so silence is waited out; but not for ever.
 void Gateway::check_coordinator() const {
     const Milliseconds silence = parts_.coordinator_silence();
-    const Milliseconds patience(parts_.config.timeouts.quorum_ms);
-    if (silence > patience)
-        throw CommError(
-            fmt::format("[worker] nothing from the coordinator ({}) for {} ms; is it running? The last "
-                        "checkpoint is whole; timeouts.quorum_ms is the patience for this",
-                        parts_.config.coordinator.address, silence.count()));
+    const auto& timeouts = parts_.config.timeouts;
+    if (silence <= Milliseconds(in_touch_ ? timeouts.quorum_ms : timeouts.startup_ms)) return;
+    throw CommError(fmt::format(
+        "[worker] nothing from the coordinator ({}) for {} ms; is it running? What was "
+        "checkpointed is whole; timeouts.{} is the patience for this",
+        parts_.config.coordinator.address, silence.count(), in_touch_ ? "quorum_ms" : "startup_ms"));
 }
 
 void Gateway::execute(const WorkerOrder& order) {

@@ -42,6 +42,17 @@ TEST_F(KilledRun, a_coordinator_killed_in_a_round_is_started_again_and_no_round_
     EXPECT_EQ(outcome.summary.at("tokens"), 2 * 4000 * 4 * 32);
 }
 
+TEST_F(KilledRun, a_site_without_a_coordinator_gives_up_and_says_where_it_looked) {
+    const auto config = runs_.write_config({"east", "west"}, {{"timeouts.startup_ms", "2000"},
+                                                              {"island.restarts", "0"},
+                                                              {"coordinator.address", "\"127.0.0.1:9\""}});
+    const auto outcome = runs_.run("run", config, {"--site", "west"});
+    EXPECT_EQ(outcome.status.code, 1) << outcome.log;
+    EXPECT_NE(outcome.log.find("nothing from the coordinator (127.0.0.1:9)"), std::string::npos)
+        << outcome.log;
+    EXPECT_NE(outcome.log.find("timeouts.startup_ms"), std::string::npos) << outcome.log;
+}
+
 TEST_F(KilledRun, a_killed_rank_takes_its_island_down_which_comes_back_as_a_joiner) {
     auto changes = long_enough_;
     changes["train.steps"] = "1500";  // four ranks crowd two processors
