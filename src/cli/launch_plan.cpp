@@ -63,6 +63,8 @@ LaunchPlan plan_launch(const LaunchRequest& request) {
                              std::to_string(island.threads),
                              "--resume",
                              request.resume};
+            if (request.dump_batches && rank == 0)  // which knows the whole island's blocks
+                child.command.insert(child.command.end(), {"--dump-batches", request.dump_batches->string()});
             child.environment = {{"RANK", std::to_string(rank)},
                                  {"LOCAL_RANK", std::to_string(rank)},
                                  {"WORLD_SIZE", std::to_string(site.island.ranks)}};

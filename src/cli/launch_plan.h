@@ -15,13 +15,14 @@ namespace atl {
 
 struct LaunchRequest {
     RunConfig config;
-    std::filesystem::path run_directory;  // holds the resolved config.toml
-    std::filesystem::path programs;       // where atoll and atoll-worker lie
-    std::optional<std::string> site;      // this site alone; nothing = all sites of the config
-    bool with_coordinator = false;        // beside one site; always when all sites run here
-    std::string resume = "auto";          // auto, none or the path of a checkpoint
-    std::optional<std::int64_t> stop_at;  // inner steps
-    std::vector<int> processors;          // this process may use
+    std::filesystem::path run_directory;                // holds the resolved config.toml
+    std::filesystem::path programs;                     // where atoll and atoll-worker lie
+    std::optional<std::string> site;                    // this site alone; nothing = all sites of the config
+    bool with_coordinator = false;                      // beside one site; always when all sites run here
+    std::string resume = "auto";                        // auto, none or the path of a checkpoint
+    std::optional<std::int64_t> stop_at;                // inner steps
+    std::optional<std::filesystem::path> dump_batches;  // directory of SITE.bin
+    std::vector<int> processors;                        // this process may use
 };
 
 struct LaunchPlan {

@@ -24,6 +24,7 @@ struct RunOptions {
     bool with_coordinator = false;
     std::string resume = "auto";
     std::int64_t stop_at = 0;
+    std::filesystem::path dump_batches;
     bool json = false;
 };
 
@@ -130,6 +131,10 @@ int run(Context& context, const RunOptions& options) {
                           .processors = allowed_processors()};
     if (!options.site.empty()) request.site = options.site;
     if (options.stop_at > 0) request.stop_at = options.stop_at;
+    if (!options.dump_batches.empty()) {
+        request.dump_batches = std::filesystem::absolute(options.dump_batches);
+        files.create_directories(*request.dump_batches);
+    }
     const LaunchPlan plan = plan_launch(request);
     for (const auto& island : plan.islands)
         context.log.info("[run] site {}: {} rank(s), {} thread(s) each{}", island.site, island.ranks.size(),
@@ -167,6 +172,8 @@ void add_run(CLI::App& app, Context& context) {
     verb.add_option("--resume", options->resume, "auto, none, or a checkpoint's path")->capture_default_str();
     verb.add_option("--stop-at", options->stop_at, "Stop after this inner step, with a checkpoint")
         ->check(CLI::PositiveNumber);
+    verb.add_option("--dump-batches", options->dump_batches,
+                    "Write what each site trains on to SITE.bin in this directory, for comparisons");
     verb.add_flag("--json", options->json, "Print the summary as one JSON object");
     verb.callback(
         [&context, options] { context.command = [&context, options] { return run(context, *options); }; });

@@ -25,6 +25,7 @@ struct TrainJob {
     std::int32_t ranks = 1;
     std::filesystem::path rendezvous;  // a fresh directory all ranks see; empty: MASTER_ADDR and MASTER_PORT
     std::string resume = "auto";
+    std::filesystem::path dump_batches;  // a directory; empty: no dump
 };
 int run_train_job(const TrainJob& job, FileSystem& files);
 

@@ -30,6 +30,7 @@ void add_train(CLI::App& app, FileSystem& files, std::function<int()>& job) {
     verb.add_option("--threads", options->threads)->check(CLI::PositiveNumber);
     verb.add_option("--rendezvous", options->rendezvous, "A fresh directory that all ranks see");
     verb.add_option("--resume", options->resume);
+    verb.add_option("--dump-batches", options->dump_batches, "Rank 0 writes SITE.bin in this directory");
     verb.callback([options, &files, &job] {
         options->rank = launcher_number({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, 0);
         options->ranks = launcher_number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"}, 1);

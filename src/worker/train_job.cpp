@@ -174,6 +174,7 @@ int run_train_job(const TrainJob& job, FileSystem& files) {
         Trainer trainer(config, files, job.threads, groups.gradients());
         RankTeam team(groups.orders(), clock, Milliseconds(config.timeouts.island_ms));
         if (!team.is_gateway()) return trainer.serve(team);
+        if (!job.dump_batches.empty()) trainer.dump_batches(files, job.dump_batches / (job.site + ".bin"));
         return run_gateway(job, config, files, clock, log, trainer, team, termination);
     } catch (const CommError& error) {
         log.error("{}", error.what());

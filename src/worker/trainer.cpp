@@ -48,7 +48,21 @@ std::int64_t Trainer::evaluation_windows() const {
     return wanted > 0 ? std::min(wanted, windows_->window_count()) : windows_->window_count();
 }
 
+void Trainer::dump_batches(FileSystem& files, const std::filesystem::path& path) {
+    dump_.emplace(files, path, batches_.shape());
+}
+
+void Trainer::dump_block(std::int64_t step, std::int64_t block) {
+    const BatchShape& shape = batches_.shape();
+    MicroBatch batch(shape.micro_batch_tokens());
+    for (std::int64_t i = 0; i < shape.micro_batches(); ++i) {
+        batches_.read(block, i, batch.view());
+        dump_->append(Step(step), block, i, batch.view());
+    }
+}
+
 StepResult Trainer::train(std::int64_t step, std::int64_t block) {
+    if (dump_) dump_block(step, block);
     for (std::int64_t i = 0; i < island_->local_micro_batches(); ++i)
         batches_.read(block, island_->micro_batch_of(i), island_->inputs(i));
     return island_->step(learning_rate(config_.optim, step, config_.train.steps));

@@ -10,6 +10,7 @@
 #include "comm/island/collective.h"
 #include "config/run_config.h"
 #include "core/file_system.h"
+#include "data/batch_dump.h"
 #include "data/corpus.h"
 #include "data/evaluation_windows.h"
 #include "data/micro_batch.h"
@@ -28,6 +29,9 @@ class Trainer {
     const BatchReader& batches() const { return batches_; }
     std::int64_t evaluation_windows() const;  // 0: no validation data
 
+    // From now on every step's whole block, all ranks' shares of it, also goes to this file.
+    void dump_batches(FileSystem& files, const std::filesystem::path& path);
+
     // Inner step `step` (from 0) on the block with this number in the endless stream.
     StepResult train(std::int64_t step, std::int64_t block);
     EvaluationResult evaluate(std::int64_t begin, std::int64_t end);
@@ -38,10 +42,13 @@ class Trainer {
     int serve(RankTeam& team);
 
   private:
+    void dump_block(std::int64_t step, std::int64_t block);
+
     RunConfig config_;
     IslandCollective* collective_;
     Corpus corpus_;
     BatchReader batches_;
+    std::optional<BatchDump> dump_;
     std::optional<Corpus> validation_;
     std::optional<EvaluationWindows> windows_;
     std::unique_ptr<Island> island_;

@@ -2,10 +2,41 @@
 // or of single steps is what it should be.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <set>
+
+#include "data/micro_batch.h"
 #include "support/training_run.h"
 
 namespace atl::test {
 namespace {
+
+struct DumpedBatch {
+    std::int64_t step = 0;
+    std::int64_t block = 0;
+    std::int64_t micro_batch = 0;
+    MicroBatch batch;
+};
+
+// Of sequences of 32 tokens; layout in src/data/README.md.
+std::vector<DumpedBatch> read_dump(const std::filesystem::path& path, std::int64_t sequences) {
+    const std::string bytes = make_system_file_system()->read_text(path);
+    const char* next = bytes.data() + 32;
+    const auto take = [&next](void* to, std::size_t count) {
+        std::memcpy(to, next, count);
+        next += count;
+    };
+    std::vector<DumpedBatch> batches;
+    while (next < bytes.data() + bytes.size()) {
+        DumpedBatch record{.batch = MicroBatch(32 * sequences)};
+        for (auto* number : {&record.step, &record.block, &record.micro_batch}) take(number, sizeof(*number));
+        for (auto* values :
+             {&record.batch.tokens, &record.batch.targets, &record.batch.positions, &record.batch.starts})
+            take(values->data(), values->size() * sizeof(std::int32_t));
+        batches.push_back(std::move(record));
+    }
+    return batches;
+}
 
 class TrainingRun : public testing::Test {
   protected:
@@ -102,6 +133,32 @@ TEST_F(TrainingRun, one_site_with_outer_rate_one_and_no_momentum_is_plain_traini
         else
             EXPECT_NEAR(losses.at(step), loss, 1e-5 * loss) << "step " << step;
     }
+}
+
+TEST_F(TrainingRun, a_batch_dump_holds_every_step_of_a_site_once_as_the_reader_gives_it) {
+    const auto config = runs_.write_config({"east", "west"}, {{"island.ranks", "2"}, {"island.dp", "2"}});
+    const auto dumps = runs_.directory("dumps");
+    const auto outcome = runs_.run("dumped", config, {"--dump-batches", dumps.string()});
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+
+    const auto files = make_system_file_system();
+    const Corpus corpus(*files, {runs_.directory("data").string() + "/train_*.bin"},
+                        {.vocab = 257, .end_of_text = 256});
+    BatchReader reader(corpus, {.context = 32, .sequences_per_step = 4, .micro_batch = 2}, 1);
+    std::set<std::int64_t> blocks;
+    for (const char* site : {"east.bin", "west.bin"}) {
+        const auto batches = read_dump(dumps / site, 2);
+        ASSERT_EQ(batches.size(), 12u * 2) << site;
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            EXPECT_EQ(batches[i].step, static_cast<std::int64_t>(i / 2));
+            EXPECT_EQ(batches[i].micro_batch, static_cast<std::int64_t>(i % 2));
+            MicroBatch expected(64);
+            reader.read(batches[i].block, batches[i].micro_batch, expected.view());
+            EXPECT_EQ(batches[i].batch, expected) << site << " step " << batches[i].step;
+            blocks.insert(batches[i].block);
+        }
+    }
+    EXPECT_EQ(blocks.size(), 2u * 12) << "no block is trained on twice";
 }
 
 TEST_F(TrainingRun, an_island_of_two_ranks_trains_as_one_rank_does) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace atl {
@@ -44,6 +46,19 @@ TEST(LaunchPlan, one_site_alone_brings_a_coordinator_only_when_told_to) {
     request.with_coordinator = true;
     request.stop_at = 120;
     EXPECT_EQ(plan_launch(request).coordinator->command.back(), "120");
+}
+
+TEST(LaunchPlan, the_first_rank_of_every_site_dumps_batches_when_told_to) {
+    auto request = two_sites(2, {0, 1, 2, 3});
+    request.dump_batches = "/batches";
+    for (const auto& island : plan_launch(request).islands) {
+        const auto& first = island.ranks[0].command;
+        const auto option = std::find(first.begin(), first.end(), "--dump-batches");
+        ASSERT_LT(option + 1, first.end());
+        EXPECT_EQ(option[1], "/batches");
+        const auto& second = island.ranks[1].command;
+        EXPECT_EQ(std::find(second.begin(), second.end(), "--dump-batches"), second.end());
+    }
 }
 
 TEST(LaunchPlan, an_unknown_site_is_refused_with_the_known_ones) {
