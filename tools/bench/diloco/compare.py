@@ -65,6 +65,7 @@ codec = "{codec}"
 threads = 1
 [monitor]
 log_interval = 1
+eval_interval = 0
 """
 
 

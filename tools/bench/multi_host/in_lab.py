@@ -1,5 +1,5 @@
 """Inside a lab of three hosts: the coordinator on wan0, one site on each of wan1 and wan2. Prints one JSON object: the
-sites' summaries and the bytes and packets that left and reached their network devices.
+sites' summaries, and the bytes and packets that left and reached every host's network device.
 
 in_lab.py ATOLL CONFIG DIRECTORY SITE...
 """
@@ -39,8 +39,9 @@ def main():
         codes = [process.wait(max(0.0, deadline - time.monotonic())) for process in (*launchers, coordinator)]
     if any(codes):
         sys.exit(f"the sites and the coordinator ended with {codes}; see {folder}/log.txt")
-    json.dump({site: {"summary": json.loads((folder / site / "summary.json").read_text()),
-                      "device": counters(f"wan{index + 1}")} for index, site in enumerate(sites)}, sys.stdout)
+    results = {site: {"summary": json.loads((folder / site / "summary.json").read_text()),
+                      "device": counters(f"wan{index + 1}")} for index, site in enumerate(sites)}
+    json.dump(results | {"coordinator": {"device": counters("wan0")}}, sys.stdout)
 
 
 if __name__ == "__main__":
