@@ -55,14 +55,18 @@ SiteId site_of(const zmq::message_t& id) {
     return SiteId(number);
 }
 
-// Hands the shared bytes to ZeroMQ, which gives them back from its own thread.
+// Called from ZeroMQ's own thread (tools/sanitizers/thread.txt names it).
+void release_payload(void*, void* keeper) {
+    delete static_cast<Payload*>(keeper);
+}
+
+// Hands the shared bytes to ZeroMQ, which gives them back through release_payload.
 zmq::message_t message_of(Payload body) {
     if (body.size() == 0) return zmq::message_t();
     auto* keeper =
         new Payload(std::move(body));  // freed by the callback: ZeroMQ's C interface knows no owners
     auto* bytes = const_cast<std::byte*>(keeper->bytes().data());
-    return zmq::message_t(
-        bytes, keeper->size(), [](void*, void* hint) { delete static_cast<Payload*>(hint); }, keeper);
+    return zmq::message_t(bytes, keeper->size(), release_payload, keeper);
 }
 
 Payload payload_of(zmq::message_t message) {

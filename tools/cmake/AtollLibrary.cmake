@@ -9,6 +9,14 @@ function(atoll_library name)
     endif()
 endfunction()
 
+# What sanitizers read from a test's environment, and from that of the programs it starts. Libraries that are not
+# instrumented (libzmq, Gloo) order memory by atomics that the thread sanitizer can't see: it leaves their code out.
+set(atoll_sanitizers ${CMAKE_SOURCE_DIR}/tools/sanitizers)
+set(atoll_sanitizer_environment
+    "TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=${atoll_sanitizers}/thread.txt"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+
 # atoll_test(KIND AREA USES targets... [SOURCES ...] [TIMEOUT seconds])
 # Builds tests/KIND/AREA_test.cpp (or SOURCES) and registers it under the label KIND. A case that skips itself fails
 # the test: only those of kind gpu may, where there is no device.
@@ -21,12 +29,15 @@ function(atoll_test kind area)
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 120)
     endif()
+    if(ATOLL_SANITIZE)
+        math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
+    endif()
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE atoll_test_support ${arg_USES} GTest::gtest_main)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${kind}.${area} COMMAND ${name})
     set_tests_properties(${kind}.${area} PROPERTIES LABELS ${kind} TIMEOUT ${arg_TIMEOUT}
-        ENVIRONMENT "ATOLL_BINARY_DIR=${CMAKE_BINARY_DIR}/bin;ATOLL_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+        ENVIRONMENT "ATOLL_BINARY_DIR=${CMAKE_BINARY_DIR}/bin;ATOLL_SOURCE_DIR=${CMAKE_SOURCE_DIR};${atoll_sanitizer_environment}")
     if(NOT kind STREQUAL gpu)
         set_tests_properties(${kind}.${area} PROPERTIES FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
     endif()

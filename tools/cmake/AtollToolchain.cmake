@@ -22,6 +22,10 @@ if(ATOLL_SANITIZE)
     endif()
     target_compile_options(atoll_flags INTERFACE -fsanitize=${ATOLL_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(atoll_flags INTERFACE -fsanitize=${ATOLL_SANITIZE})
+    if(ATOLL_SANITIZE MATCHES "undefined")
+        # A finding ends the program, so that the test fails.
+        target_compile_options(atoll_flags INTERFACE -fno-sanitize-recover=undefined)
+    endif()
 endif()
 
 # Code whose results must be the same bits on every processor takes this instead of the defaults:
