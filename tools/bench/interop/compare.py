@@ -108,8 +108,9 @@ def main():
         # One document: a plain model knows no boundaries. Skewed, so that training has something to find.
         generator = np.random.default_rng(3)
         write_shard(data, np.minimum(generator.exponential(40.0, 40 * CONTEXT + 17).astype(np.int64), 255))
-        into, out_of = Report("import: a model that transformers wrote"), Report("export: a model that Atoll trained")
+        into = Report("import: a model that transformers wrote")
         check_import(atoll, into, folder, data)
+        out_of = Report("export: a model that Atoll trained")
         check_export(atoll, out_of, folder, data)
     Report.finish_all([into, out_of])
 
