@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 
 #include "comm/island/ring.h"
@@ -115,7 +114,7 @@ class LocalCollective final : public IslandCollective {
         room_->meet(rank_, "all_reduce", timeout);
         const std::int64_t offset = range.begin * size_bytes(values.dtype);
         for (const BufferView& other : room_->buffers) {  // everyone's own chunk: no two write the same bytes
-            std::memcpy(static_cast<std::byte*>(other.data) + offset, sum_.data(), sum_.size());
+            std::ranges::copy(sum_, static_cast<std::byte*>(other.data) + offset);
         }
         room_->meet(rank_, "all_reduce", timeout);
     }
@@ -125,7 +124,10 @@ class LocalCollective final : public IslandCollective {
         room_->meet(rank_, "broadcast", timeout);
         const BufferView& source = room_->buffers[root.value()];
         ATOLL_CHECK_EQ(source.bytes(), values.bytes());
-        if (rank_ != root.value()) std::memcpy(values.data, source.data, values.bytes());
+        if (rank_ != root.value()) {
+            std::copy_n(static_cast<const std::byte*>(source.data), values.bytes(),
+                        static_cast<std::byte*>(values.data));
+        }
         room_->meet(rank_, "broadcast", timeout);
     }
 
