@@ -71,13 +71,13 @@ void SiteDriver::take(TransportEvent event) {
     const auto& peer = std::get<PeerEvent>(event);
     switch (peer.kind) {
         case PeerEvent::Kind::connected:
-            log_.debug("[exchange] connected to site {}", peer.site);
+            log_.debug("[exchange] connected to site {}", called(peer.site));
             break;
         case PeerEvent::Kind::lost:
-            log_.warning("[exchange] lost site {}: {}", peer.site, peer.detail);
+            log_.warning("[exchange] lost site {}: {}", called(peer.site), peer.detail);
             break;
         case PeerEvent::Kind::corrupt:
-            log_.warning("[exchange] dropped a frame from site {}: {}", peer.site, peer.detail);
+            log_.warning("[exchange] dropped a frame from site {}: {}", called(peer.site), peer.detail);
             break;
         case PeerEvent::Kind::writable:
             break;
@@ -198,7 +198,7 @@ void SiteDriver::take_frame(Frame frame) {
             break;
         default:
             log_.warning("[exchange] a {} frame from site {} has no place here", name(frame.kind),
-                         frame.from);
+                         called(frame.from));
     }
 }
 

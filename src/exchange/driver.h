@@ -105,6 +105,7 @@ class SiteDriver {
     void take_frame(Frame frame);
     void take_packet(ArrivedPacket arrived);
     std::optional<Packet> verified(const ArrivedPacket& arrived, const FragmentPlan& plan);
+    std::string called(SiteId site) const { return state_.view().called(site); }
     bool is_void(const PacketKey& key) const;
     void invalidate(const PacketKey& key);
     void retry_deferred();

@@ -153,7 +153,7 @@ std::optional<Packet> SiteDriver::verified(const ArrivedPacket& arrived, const F
     if (read.packet) read.problem = tools().decoder.verify(*read.packet);
     if (read.problem.empty()) return std::move(read.packet);
     log_.warning("[exchange] round {} fragment {} chunk {}: the packet of site {} is no good: {}",
-                 arrived.key.round, arrived.key.fragment, arrived.key.chunk, arrived.key.origin,
+                 arrived.key.round, arrived.key.fragment, arrived.key.chunk, called(arrived.key.origin),
                  read.problem);
     return {};
 }
@@ -247,7 +247,7 @@ void SiteDriver::finish_mean(const Commit& commit) {
                 throw CorruptDataError(
                     fmt::format("[exchange] round {} is committed, but chunk {} of fragment {} "
                                 "can't be summed here: see site {}",
-                                commit.round, chunk, commit.fragment, *culprit));
+                                commit.round, chunk, commit.fragment, called(*culprit)));
             }
         } else {
             key.origin = made_of.owner_of(chunk);

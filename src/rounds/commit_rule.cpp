@@ -5,9 +5,11 @@
 
 #include <map>
 
+#include "rounds/site_names.h"
+
 namespace atl {
 
-CommitVerdict judge_commit(const std::vector<HeldHash>& held) {
+CommitVerdict judge_commit(const std::vector<HeldHash>& held, const std::vector<std::string>& site_names) {
     CommitVerdict verdict;
     std::map<Hash128, std::vector<SiteId>> groups;
     std::vector<SiteId> awaited;
@@ -20,12 +22,12 @@ CommitVerdict judge_commit(const std::vector<HeldHash>& held) {
     }
     if (held.empty() || !awaited.empty()) {
         verdict.reason = held.empty() ? std::string("no member is left")
-                                      : fmt::format("waiting for site {}", fmt::join(awaited, ", "));
+                                      : fmt::format("waiting for site {}", site_list(site_names, awaited));
         return verdict;
     }
     std::vector<std::string> sides;
     for (const auto& [hash, sites] : groups) {
-        sides.push_back(fmt::format("site {} holds {}", fmt::join(sites, ", "), hash.hex()));
+        sides.push_back(fmt::format("site {} holds {}", site_list(site_names, sites), hash.hex()));
         if (2 * sites.size() > held.size()) {
             verdict.majority = true;
             verdict.hash = hash;

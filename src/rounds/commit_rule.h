@@ -29,7 +29,7 @@ struct CommitVerdict {
     std::string reason;            // names who is awaited, or who holds which hash
 };
 
-// `held` lists the members that are not lost.
-CommitVerdict judge_commit(const std::vector<HeldHash>& held);
+// `held` lists the members that are not lost; `site_names`, by SiteId, is for the reason.
+CommitVerdict judge_commit(const std::vector<HeldHash>& held, const std::vector<std::string>& site_names);
 
 }  // namespace atl

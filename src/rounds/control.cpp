@@ -1,5 +1,7 @@
 #include "rounds/control.h"
 
+#include <fmt/format.h>
+
 #include "core/check.h"
 
 namespace atl {
@@ -23,6 +25,11 @@ const SiteView* View::find(SiteId site) const {
         if (view.info.id == site) return &view;
     }
     return nullptr;
+}
+
+std::string View::called(SiteId site) const {
+    const SiteView* known = find(site);
+    return known != nullptr ? known->info.name : fmt::format("{}", site);
 }
 
 const AttemptPlan* View::attempt(FragmentId fragment) const {

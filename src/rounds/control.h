@@ -132,6 +132,7 @@ struct View {
     bool operator==(const View&) const = default;
 
     const SiteView* find(SiteId site) const;
+    std::string called(SiteId site) const;  // its name, or its number while it has never been seen
     const AttemptPlan* attempt(FragmentId fragment) const;
 };
 

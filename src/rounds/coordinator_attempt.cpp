@@ -85,7 +85,7 @@ bool CoordinatorState::Data::advance_fragment(RoundRecord& round, AttemptPlan& a
         const bool current = report != nullptr && report->attempt == attempt.attempt;
         held.push_back({member, current ? report->held : std::nullopt});
     }
-    const CommitVerdict verdict = judge_commit(held);
+    const CommitVerdict verdict = judge_commit(held, options.site_names);
     if (verdict.kind == CommitVerdict::Kind::wait) return false;
     if (verdict.kind == CommitVerdict::Kind::commit) {
         commit(round, attempt, verdict.hash);
@@ -113,7 +113,7 @@ CoordinatorState::Data::Exclusions CoordinatorState::Data::judge_contributions(
                 for (const Complaint& complaint : report->complaints) {
                     if (complaint.accused != site || complaint.kind == ComplaintKind::missing) continue;
                     out.sites[site] =
-                        fmt::format("site {} found its packets {}", member, name(complaint.kind));
+                        fmt::format("site {} found its packets {}", called(member), name(complaint.kind));
                     out.by_content = true;
                 }
             }
@@ -128,7 +128,7 @@ CoordinatorState::Data::Exclusions CoordinatorState::Data::judge_contributions(
                 continue;
             }
             out.sites[site] =
-                fmt::format("site {} misses its packets, and {}", member, removal->second.reason);
+                fmt::format("site {} misses its packets, and {}", called(member), removal->second.reason);
         }
     }
     return out;
@@ -171,14 +171,14 @@ void CoordinatorState::Data::cut_off_sites(const RoundRecord& round, const Attem
     std::vector<std::string> words;
     for (const auto& [edge, since] : complaints) {
         edges.push_back(edge);
-        words.push_back(fmt::format("site {} misses site {}", edge.first, edge.second));
+        words.push_back(fmt::format("site {} misses site {}", called(edge.first), called(edge.second)));
     }
     std::map<SiteId, double> tokens;
     for (const SitePlan& site : round.plan.sites) tokens[site.site] = site.weight;
     for (const SiteId site : smallest_covering_set(edges, tokens)) {
         const std::string reason = fmt::format("it is cut off: {}", fmt::join(words, ", "));
         if (membership.live(site)) membership.set_gone(site, Standing::lost, reason);
-        decide(coordinator_action::Note{}, fmt::format("site {} is lost: {}", site, reason));
+        decide(coordinator_action::Note{}, fmt::format("site {} is lost: {}", called(site), reason));
         remove(site, reason);
     }
     complaints.clear();
@@ -207,7 +207,7 @@ bool CoordinatorState::Data::replace_attempt(RoundRecord& round, AttemptPlan& at
     Exclusions& out = excluded[attempt.fragment];
     std::vector<std::string> words;
     for (const auto& [site, reason] : out.sites)
-        words.push_back(fmt::format("without site {}: {}", site, reason));
+        words.push_back(fmt::format("without site {}: {}", called(site), reason));
     if (!enough(contributors.size())) {
         if (out.by_content) {
             end(1, true,
@@ -254,7 +254,8 @@ void CoordinatorState::Data::settle_disagreement(RoundRecord& round, AttemptPlan
     for (const SiteId site : verdict.minority) {
         if (membership.live(site)) membership.set_gone(site, Standing::lost, "diverged");
         remove(site, "diverged");
-        decide(coordinator_action::Note{}, fmt::format("site {} has diverged: {}", site, verdict.reason));
+        decide(coordinator_action::Note{},
+               fmt::format("site {} has diverged: {}", called(site), verdict.reason));
     }
     commit(round, attempt, verdict.hash);
 }
@@ -284,7 +285,7 @@ void CoordinatorState::Data::commit(RoundRecord& round, const AttemptPlan& attem
     round.commits.insert(position, commit);
     decide(coordinator_action::StoreRound{round},
            fmt::format("round {} attempt {} is committed by site {} as {}", commit.round, commit.attempt,
-                       fmt::join(commit.members, ", "), hash.hex()));
+                       site_list(options.site_names, commit.members), hash.hex()));
 }
 
 void CoordinatorState::Data::finish_round(const RoundRecord& round) {
@@ -296,7 +297,7 @@ void CoordinatorState::Data::finish_round(const RoundRecord& round) {
         const KnownSite* site = membership.find(plan.site);
         if (site == nullptr || !site->live() || !site->report.leaving) continue;
         membership.set_gone(plan.site, Standing::left, "it has left");
-        decide(coordinator_action::Note{}, fmt::format("site {} has left", plan.site));
+        decide(coordinator_action::Note{}, fmt::format("site {} has left", called(plan.site)));
     }
 }
 

@@ -9,6 +9,7 @@
 #include "rounds/complaints.h"
 #include "rounds/coordinator_state.h"
 #include "rounds/membership.h"
+#include "rounds/site_names.h"
 
 namespace atl {
 
@@ -76,6 +77,7 @@ class CoordinatorState::Data {
     std::vector<SiteId> waiting_members(const std::vector<SiteId>& members) const;  // not removed
     const FragmentReport* fragment_report(SiteId site, const AttemptPlan& attempt) const;
 
+    std::string called(SiteId site) const { return site_name(options.site_names, site); }
     void remove(SiteId site, const std::string& reason);  // from the open round
     void end(int exit_code, bool checkpoint, std::string reason);
     void decide(CoordinatorAction action, std::string reason);

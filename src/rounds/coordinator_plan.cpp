@@ -1,7 +1,6 @@
 // Round plans: who works on what in the next round, made when the last one is committed, or anew for an open round
 // that those who are left can't commit.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -181,8 +180,9 @@ void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) 
     }
     plan.fragments = plan_fragments(plan.last_step());
     set_flags(plan);
-    plan.reason = fmt::format("{} steps each by site {}{}", inner_steps, fmt::join(contributors, ", "),
-                              previous != nullptr ? ", planned anew" : "");
+    plan.reason =
+        fmt::format("{} steps each by site {}{}", inner_steps, site_list(options.site_names, contributors),
+                    previous != nullptr ? ", planned anew" : "");
     for (const FragmentPlan& fragment : plan.fragments) {
         round.attempts.push_back(first_attempt(plan, fragment, options.numbers.gather));
     }

@@ -89,7 +89,7 @@ void CoordinatorState::Data::start(TimePoint now) {
 void CoordinatorState::Data::advance(TimePoint now) {
     for (const Departure& departure : membership.expire(now, now < grace_until)) {
         decide(coordinator_action::Note{},
-               fmt::format("site {} is lost: {}", departure.site, departure.reason));
+               fmt::format("site {} is lost: {}", called(departure.site), departure.reason));
         remove(departure.site, departure.reason);
     }
     if (!ending) advance_start(now);
@@ -147,7 +147,7 @@ std::vector<CoordinatorDecision> CoordinatorState::handle(const CoordinatorEvent
     const auto take_report = [&](const coordinator_event::ReportReceived& received) {
         for (const Departure& departure : data.membership.take(received.report, now)) {
             data.decide(coordinator_action::Note{},
-                        fmt::format("site {} is out: {}", departure.site, departure.reason));
+                        fmt::format("site {} is out: {}", data.called(departure.site), departure.reason));
             data.remove(departure.site, departure.reason);
         }
     };

@@ -103,7 +103,7 @@ void SiteState::Data::on_unusable(const site_event::PacketUnusable& packet) {
     if (packet.key.round != round || found == current.end()) return;
     found->second.complaints.insert({packet.key.origin, packet.kind});
     act(site_action::ReportNow{},
-        fmt::format("packets of site {} are {}", packet.key.origin, name(packet.kind)));
+        fmt::format("packets of site {} are {}", view.called(packet.key.origin), name(packet.kind)));
 }
 
 void SiteState::Data::on_request(const site_event::PacketsRequested& request) {
@@ -161,7 +161,7 @@ void SiteState::Data::ask_owing_peers(FragmentExchange& exchange, TimePoint now)
         if (now - wait.since < options.progress) continue;
         if (exchange.complaints.insert({peer, ComplaintKind::missing}).second) {
             act(site_action::ReportNow{},
-                fmt::format("site {} owes packets for {} ms", peer, options.progress.count()));
+                fmt::format("site {} owes packets for {} ms", view.called(peer), options.progress.count()));
         }
     }
 }

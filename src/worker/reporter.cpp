@@ -62,8 +62,9 @@ void Reporter::step_done(std::int64_t steps_done, double learning_rate, const St
 void Reporter::round_committed(std::int64_t round, std::int64_t steps_done, std::size_t contributors,
                                std::int64_t tokens, const ExchangeTotals& totals) {
     run_tokens_ += tokens;
-    log_.info("round {} committed at step {}: {} site(s), {} sent, exchange {}", round, steps_done,
-              contributors, human_bytes(static_cast<double>(totals.payload_bytes_sent)),
+    log_.info("round {} committed at step {}: {} site{}, sent {}, exchange {}", round, steps_done,
+              contributors, contributors == 1 ? "" : "s",
+              human_bytes(static_cast<double>(totals.payload_bytes_sent - payload_bytes_before_)),
               human_duration(totals.seconds - exchange_seconds_));
     metrics_.write({{"round", round},
                     {"step", steps_done},
@@ -74,6 +75,7 @@ void Reporter::round_committed(std::int64_t round, std::int64_t steps_done, std:
                     {"wire_bytes_sent", totals.wire_bytes_sent},
                     {"wire_bytes_received", totals.wire_bytes_received}});
     exchange_seconds_ = totals.seconds;
+    payload_bytes_before_ = totals.payload_bytes_sent;
 }
 
 void Reporter::evaluated(std::int64_t round, std::int64_t steps_done, double loss) {

@@ -64,6 +64,7 @@ class Reporter {
     // Since the start.
     double step_seconds_ = 0;
     double exchange_seconds_ = 0;
+    std::int64_t payload_bytes_before_ = 0;  // sent up to the round before
     std::int64_t site_tokens_ = 0;
     std::int64_t run_tokens_ = 0;
     std::optional<double> train_loss_;

@@ -78,13 +78,15 @@ TEST(NormTest, judges_two_against_the_history_and_nobody_without_one) {
 }
 
 TEST(CommitRule, waits_for_everybody_who_is_not_lost_and_names_them) {
-    const CommitVerdict verdict = judge_commit({{site(0), Hash128{1, 1}}, {site(3), std::nullopt}});
+    const CommitVerdict verdict = judge_commit(
+        {{site(0), Hash128{1, 1}}, {site(1), std::nullopt}, {site(2), std::nullopt}}, {"north", "south"});
     EXPECT_EQ(verdict.kind, CommitVerdict::Kind::wait);
-    EXPECT_EQ(verdict.reason, "waiting for site 3");
+    EXPECT_EQ(verdict.reason, "waiting for site south, 2");
 }
 
 TEST(CommitRule, commits_equal_hashes) {
-    const CommitVerdict verdict = judge_commit({{site(0), Hash128{1, 1}}, {site(1), Hash128{1, 1}}});
+    const CommitVerdict verdict =
+        judge_commit({{site(0), Hash128{1, 1}}, {site(1), Hash128{1, 1}}}, {"north", "south", "west"});
     EXPECT_EQ(verdict.kind, CommitVerdict::Kind::commit);
     EXPECT_EQ(verdict.hash, (Hash128{1, 1}));
 }
@@ -92,11 +94,12 @@ TEST(CommitRule, commits_equal_hashes) {
 TEST(CommitRule, finds_the_minority_or_names_both_hashes) {
     const Hash128 a{1, 1};
     const Hash128 b{2, 2};
-    const CommitVerdict majority = judge_commit({{site(0), a}, {site(1), b}, {site(2), a}});
+    const CommitVerdict majority =
+        judge_commit({{site(0), a}, {site(1), b}, {site(2), a}}, {"north", "south", "west"});
     EXPECT_EQ(majority.kind, CommitVerdict::Kind::disagree);
     EXPECT_TRUE(majority.majority);
     EXPECT_EQ(majority.minority, std::vector<SiteId>{site(1)});
-    const CommitVerdict tie = judge_commit({{site(0), a}, {site(1), b}});
+    const CommitVerdict tie = judge_commit({{site(0), a}, {site(1), b}}, {"north", "south", "west"});
     EXPECT_FALSE(tie.majority);
     EXPECT_NE(tie.reason.find(a.hex()), std::string::npos);
     EXPECT_NE(tie.reason.find(b.hex()), std::string::npos);
