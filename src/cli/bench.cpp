@@ -27,11 +27,9 @@ void add_bench(CLI::App& app, Context& context) {
     const auto options = std::make_shared<BenchOptions>();
     CLI::App& verb = *app.add_subcommand("bench", "Speed and memory of one island on random tokens");
     add_config_options(verb, options->config);
-    verb.add_option("--steps", options->steps, "Timed steps")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
+    verb.add_option("--steps", options->steps, "Timed steps")->check(at_least(1))->capture_default_str();
     verb.add_option("--threads", options->threads, "Compute threads")
-        ->check(CLI::PositiveNumber)
+        ->check(at_least(1))
         ->capture_default_str();
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] { context.command = [options] { return bench(*options); }; });

@@ -1,5 +1,7 @@
 #include "cli/command.h"
 
+#include <fmt/format.h>
+
 namespace atl::cli {
 
 void add_config_options(CLI::App& verb, ConfigOptions& options) {
@@ -13,6 +15,16 @@ RunConfig load(const Context& context, const ConfigOptions& options) {
     LoadedConfig loaded = load_config(*context.files, {.file = options.file, .overrides = options.overrides});
     for (const std::string& notice : loaded.notices) context.log.warning("{}", notice);
     return std::move(loaded.config);
+}
+
+CLI::Validator at_least(std::int64_t least) {
+    return CLI::Validator(
+        [least](const std::string& text) {
+            std::int64_t value = 0;
+            if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+            return fmt::format("{} is no whole number from {} on", text, least);
+        },
+        fmt::format(">= {}", least));
 }
 
 std::string version() {

@@ -39,6 +39,9 @@ void add_config_options(CLI::App& verb, ConfigOptions& options);
 // Loads, and logs notices.
 RunConfig load(const Context& context, const ConfigOptions& options);
 
+// A check of an option's whole number, and what its help says.
+CLI::Validator at_least(std::int64_t least);
+
 // The project's version, as `atoll version` prints it.
 std::string version();
 

@@ -30,13 +30,12 @@ void add_eval(CLI::App& app, Context& context) {
     verb.add_option("checkpoint", options->checkpoint, "A checkpoint, a step of one, or a folder of steps")
         ->required()
         ->type_name("CKPT");
-    verb.add_option("--data", options->data, "Token shards (.bin, globs) or text; repeatable")
+    verb.add_option("--data", options->data, "Token shards: .bin files and globs of them; repeatable")
         ->required()
         ->type_name("FILE")
         ->allow_extra_args(false);
-    verb.add_option("--windows", options->windows, "At most so many windows; 0 = all")
-        ->check(CLI::NonNegativeNumber);
-    verb.add_option("--threads", options->threads, "Compute threads")->check(CLI::PositiveNumber);
+    verb.add_option("--windows", options->windows, "At most so many windows; 0 = all")->check(at_least(0));
+    verb.add_option("--threads", options->threads, "Compute threads")->check(at_least(1));
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] { context.command = [options] { return eval(*options); }; });
 }

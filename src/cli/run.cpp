@@ -8,6 +8,7 @@
 
 #include <cstdio>
 
+#include "cli/bring_checkpoint.h"
 #include "cli/launch_plan.h"
 #include "cli/run_summary.h"
 #include "cli/supervisor.h"
@@ -63,18 +64,14 @@ void refuse_to_mix_runs(const FileSystem& files, const std::filesystem::path& di
             fmt::format("[run] --resume none, but {} holds checkpoints of an earlier run; remove it, or "
                         "choose another --run-dir, or go on with --resume auto",
                         directory.string()));
-    if (resume != "auto" && resume != "none" && !files.exists(resume))
-        throw UserError(
-            fmt::format("--resume {}: no such checkpoint; auto and none are the other choices", resume));
 }
 
-// A coordinator that is started again must not forget the rounds of this very run.
-ChildOptions started_again(ChildOptions coordinator, int start) {
-    auto& words = coordinator.command;
+// A process that is started again goes on with this very run, wherever the run began.
+ChildOptions started_again(ChildOptions process, int start) {
+    auto& words = process.command;
     const auto resume = std::find(words.begin(), words.end(), "--resume");
-    if (start > 0 && resume != words.end() && resume + 1 != words.end() && resume[1] == "none")
-        resume[1] = "auto";
-    return coordinator;
+    if (start > 0 && resume != words.end() && resume + 1 != words.end()) resume[1] = "auto";
+    return process;
 }
 
 std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesystem::path& run_directory,
@@ -98,6 +95,7 @@ std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesy
                                   files.create_directories(rendezvous);
                                   auto ranks = island.ranks;
                                   for (auto& rank : ranks) {
+                                      rank = started_again(std::move(rank), start);
                                       rank.command.push_back("--rendezvous");
                                       rank.command.push_back(rendezvous.string());
                                   }
@@ -120,6 +118,8 @@ int run(Context& context, const RunOptions& options) {
     refuse_to_mix_runs(files, directory, options.resume);
     files.create_directories(directory);
     const DirectoryLock lock(directory / "launcher.lock");
+    if (options.resume != "auto" && options.resume != "none")
+        bring_checkpoint(files, options.resume, directory);
     files.write_text_atomically(directory / "config.toml", to_toml(config));
     context.log.also_to(directory / "log.txt");
 
@@ -151,6 +151,7 @@ int run(Context& context, const RunOptions& options) {
         context.log.error("[run] the sites' parameters differ");
         code = std::max(code, kRunFailed);
     }
+    if (summary.sites_reporting == 0) code = std::max(code, kRunFailed);
     if (options.json) {
         fmt::print("{}", summary.json);
     } else {
@@ -169,9 +170,11 @@ void add_run(CLI::App& app, Context& context) {
     verb.add_option("--run-dir", options->run_directory, "Where the run's files go (default: runs/NAME)");
     verb.add_option("--site", options->site, "Run this site alone, against the coordinator of the config");
     verb.add_flag("--with-coordinator", options->with_coordinator, "With --site: host the coordinator too");
-    verb.add_option("--resume", options->resume, "auto, none, or a checkpoint's path")->capture_default_str();
+    verb.add_option("--resume", options->resume,
+                    "auto, none, or RUN/checkpoints/step_N, of this run or another")
+        ->capture_default_str();
     verb.add_option("--stop-at", options->stop_at, "Stop after this inner step, with a checkpoint")
-        ->check(CLI::PositiveNumber);
+        ->check(at_least(1));
     verb.add_option("--dump-batches", options->dump_batches,
                     "Write what each site trains on to SITE.bin in this directory, for comparisons");
     verb.add_flag("--json", options->json, "Print the summary as one JSON object");

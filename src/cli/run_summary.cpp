@@ -83,6 +83,7 @@ RunSummary summarize_run(const FileSystem& files, const std::filesystem::path& r
             train_loss_sum += site["train_loss"].get<double>();
         lines += table_line(name, site);
         by_site[name] = site;
+        ++summary.sites_reporting;
     }
     if (total.is_null()) total = Json::object();
     if (!by_site.empty() && train_loss_sum > 0)

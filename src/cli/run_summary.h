@@ -16,6 +16,7 @@ struct RunSummary {
     std::string json;          // the text of summary.json
     std::string table;         // for people, several lines
     bool hashes_equal = true;  // parameters_blake2b of all sites
+    int sites_reporting = 0;   // that wrote a summary
 };
 
 // Reads RUN_DIRECTORY/summaries/SITE.json of each site; sites that wrote none are named in the table.

@@ -164,7 +164,8 @@ int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& opti
 
     int code = 0;
     for (auto& group : running)
-        if (group.group().essential) code = std::max(code, group.exit_code().value_or(1));
+        if (group.group().essential || (group.group().leads && group.exit_code()))
+            code = std::max(code, group.exit_code().value_or(1));
     for (auto& group : running) group.stop();
     return code;
 }

@@ -16,7 +16,9 @@ void CoordinatorState::Data::advance_plan(TimePoint now) {
         quorum_deadline.reset();
         return;
     }
-    if (nothing_left_to_do() || !start_complete(now) || !anybody_has_state()) return;
+    // A finished run that is resumed ends when the sites have loaded what it came to.
+    const bool begun = start_complete(now) && anybody_has_state();
+    if ((!begun && !stop_reason) || nothing_left_to_do()) return;
     const std::vector<SiteId> able = able_contributors();
     if (!enough(able.size())) {
         wait_for_quorum(able.size(), now);

@@ -104,7 +104,10 @@ void Gateway::load(const site_action::LoadState& order) {
     const StartFrom& from = order.from;
     std::optional<RoundPlan> plan;
     if (from.kind == StartFrom::Kind::checkpoint) {
-        plan = read_site_checkpoint(parts_.files, parts_.checkpoints, from.step, island, outer_);
+        ReadCheckpoint read =
+            read_site_checkpoint(parts_.files, parts_.checkpoints, from.step, island, outer_);
+        plan = std::move(read.open_plan);
+        parts_.reporter.go_on_from(read.progress);
         parts_.log.info("[worker] going on from the checkpoint of step {}", from.step);
     } else {
         island.initialise(static_cast<std::uint64_t>(parts_.config.run.seed));
@@ -259,7 +262,8 @@ void Gateway::write_checkpoint(const CheckpointRef& ref) {
     const CheckpointRef now{steps_done_, ref.round, ref.state_hash};
     const bool inside = open_plan_ && steps_done_ > open_plan_->first_step;
     write_site_checkpoint(parts_.files, parts_.checkpoints, parts_.config, now,
-                          inside ? &*open_plan_ : nullptr, parts_.trainer.island(), outer_);
+                          inside ? &*open_plan_ : nullptr, parts_.trainer.island(), outer_,
+                          parts_.reporter.progress());
     parts_.log.info("checkpoint of step {} written", now.step);
     if (training_) training_->held = open_plan_->stop_step == steps_done_;
     parts_.exchange.tell(site_event::CheckpointWritten{now.step});

@@ -85,6 +85,27 @@ void Reporter::evaluated(std::int64_t round, std::int64_t steps_done, double los
     board_.scalar("validation/loss", steps_done, loss);
 }
 
+ReporterProgress Reporter::progress() const {
+    return {.run_tokens = run_tokens_,
+            .train_loss = train_loss_,
+            .validation_loss = validation_loss_,
+            .interval_loss_sum = interval_.loss_sum,
+            .interval_tokens = interval_.tokens,
+            .interval_seconds = interval_.seconds,
+            .interval_steps = interval_steps_};
+}
+
+void Reporter::go_on_from(const ReporterProgress& progress) {
+    run_tokens_ = progress.run_tokens;
+    train_loss_ = progress.train_loss;
+    validation_loss_ = progress.validation_loss;
+    interval_ = {};
+    interval_.loss_sum = progress.interval_loss_sum;
+    interval_.tokens = progress.interval_tokens;
+    interval_.seconds = progress.interval_seconds;
+    interval_steps_ = progress.interval_steps;
+}
+
 void Reporter::finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,
                         const std::string& parameters_blake2b, const ExchangeTotals& totals) {
     Summary summary;

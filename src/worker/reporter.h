@@ -33,6 +33,18 @@ struct ExchangeTotals {
     double seconds = 0;
 };
 
+// What the figures go on from after a resume; a checkpoint holds it.
+struct ReporterProgress {
+    std::int64_t run_tokens = 0;  // of all committed rounds, all sites
+    std::optional<double> train_loss;
+    std::optional<double> validation_loss;
+    // The logging interval that a stop cuts in two.
+    double interval_loss_sum = 0;
+    std::int64_t interval_tokens = 0;
+    double interval_seconds = 0;
+    std::int64_t interval_steps = 0;
+};
+
 class Reporter {
   public:
     Reporter(ReporterOptions options, const RunConfig& config, FileSystem& files, const Clock& clock,
@@ -45,6 +57,9 @@ class Reporter {
     void evaluated(std::int64_t round, std::int64_t steps_done, double loss);
     void finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,
                   const std::string& parameters_blake2b, const ExchangeTotals& totals);
+
+    ReporterProgress progress() const;
+    void go_on_from(const ReporterProgress& progress);
 
   private:
     double elapsed_seconds() const { return seconds(clock_.now() - start_); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -39,11 +40,40 @@ std::filesystem::path site_directory(const SiteCheckpointNames& names, Step step
     return checkpoint_directory(names.checkpoints, step) / ("site_" + names.site);
 }
 
+nlohmann::json to_json(const ReporterProgress& progress) {
+    const auto loss = [](const std::optional<double>& value) {
+        return value ? nlohmann::json(*value) : nlohmann::json();
+    };
+    return {{"run_tokens", progress.run_tokens},
+            {"train_loss", loss(progress.train_loss)},
+            {"validation_loss", loss(progress.validation_loss)},
+            {"interval_loss_sum", progress.interval_loss_sum},
+            {"interval_tokens", progress.interval_tokens},
+            {"interval_seconds", progress.interval_seconds},
+            {"interval_steps", progress.interval_steps}};
+}
+
+ReporterProgress progress_from_json(const nlohmann::json& json) {
+    const auto loss = [&](const char* key) {
+        return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key));
+    };
+    // A loss that is not finite is null in JSON.
+    const auto& loss_sum = json.at("interval_loss_sum");
+    return {.run_tokens = json.at("run_tokens"),
+            .train_loss = loss("train_loss"),
+            .validation_loss = loss("validation_loss"),
+            .interval_loss_sum =
+                loss_sum.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss_sum.get<double>(),
+            .interval_tokens = json.at("interval_tokens"),
+            .interval_seconds = json.at("interval_seconds"),
+            .interval_steps = json.at("interval_steps")};
+}
+
 }  // namespace
 
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
                            const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
-                           OuterFragment& outer) {
+                           OuterFragment& outer, const ReporterProgress& progress) {
     const CheckpointMetadata metadata{
         .run_id = names.run_id,
         .step = ref.step,
@@ -51,7 +81,7 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         .seed = static_cast<std::uint64_t>(config.run.seed),
         .optimizer_step = island.optimizer_steps(),
         .model = model_json(island.options().model),
-        .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()}}.dump(),
+        .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()}, {"progress", to_json(progress)}}.dump(),
     };
     std::map<std::string, Shape> shapes;
     for (const auto& tensor : island.tensors()) shapes[tensor.name] = tensor.shape;
@@ -69,21 +99,28 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
     prune_checkpoints(files, names.checkpoints, names.site, static_cast<int>(config.checkpoint.keep));
 }
 
-std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names) {
+std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names,
+                                               const Log& log) {
     std::vector<CheckpointRef> offered;
     for (const auto& found : find_checkpoints(files, names.checkpoints)) {
         if (!found.complete_for(names.site)) continue;
         const CheckpointReader reader(files, site_directory(names, found.step));
         const auto& metadata = reader.metadata();
         if (metadata.run_id != names.run_id) continue;
+        try {
+            reader.verify();
+        } catch (const CorruptDataError& error) {
+            log.warning("{}; the checkpoint of step {} is not used", error.what(), found.step);
+            continue;
+        }
         const auto extra = nlohmann::json::parse(metadata.extra);
         offered.push_back({metadata.step, metadata.round, hash128_from_hex(extra.at("state_hash"))});
     }
     return offered;
 }
 
-std::optional<RoundPlan> read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names,
-                                              Step step, Island& island, OuterFragment& outer) {
+ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
+                                    Island& island, OuterFragment& outer) {
     const CheckpointReader reader(files, site_directory(names, step));
     for (const auto& section : sections(island))
         for (const auto& tensor : island.tensors())
@@ -91,8 +128,10 @@ std::optional<RoundPlan> read_site_checkpoint(const FileSystem& files, const Sit
                       island.tensor(section.kind, tensor.name));
     for (const auto& section : outer.sections()) reader.read(section.name, section.values);
     island.set_optimizer_steps(reader.metadata().optimizer_step);
-    if (!reader.contains(kOpenPlan)) return {};
-    return decode_round_plan(reader.read_bytes(kOpenPlan));
+    ReadCheckpoint read;
+    read.progress = progress_from_json(nlohmann::json::parse(reader.metadata().extra).at("progress"));
+    if (reader.contains(kOpenPlan)) read.open_plan = decode_round_plan(reader.read_bytes(kOpenPlan));
+    return read;
 }
 
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island) {

@@ -12,9 +12,11 @@
 
 #include "checkpoint/checkpoint.h"
 #include "config/run_config.h"
+#include "core/log.h"
 #include "island/island.h"
 #include "outer/outer_state.h"
 #include "rounds/control.h"
+#include "worker/reporter.h"
 
 namespace atl {
 
@@ -27,14 +29,21 @@ struct SiteCheckpointNames {
 // `open_plan`: inside a round, the plan that the local steps belong to; else null.
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
                            const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
-                           OuterFragment& outer);
+                           OuterFragment& outer, const ReporterProgress& progress);
 
-// The complete checkpoints of this run that the site holds, newest first.
-std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names);
+// The complete checkpoints of this run that the site holds, newest first. Every byte is read once: one whose bytes
+// differ from their hashes is not offered, and the log says so.
+std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const SiteCheckpointNames& names,
+                                               const Log& log);
 
-// Fills island and outer state from the site's checkpoint of that step; gives the plan it was written with.
-std::optional<RoundPlan> read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names,
-                                              Step step, Island& island, OuterFragment& outer);
+struct ReadCheckpoint {
+    std::optional<RoundPlan> open_plan;  // inside a round: the plan it was written with
+    ReporterProgress progress;
+};
+
+// Fills island and outer state from the site's checkpoint of that step.
+ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
+                                    Island& island, OuterFragment& outer);
 
 // Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero.
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island);

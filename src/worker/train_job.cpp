@@ -103,6 +103,19 @@ ControlClientOptions control_options(const RunConfig& config, const std::filesys
             .address_file = open_port ? run_directory / "coordinator.address" : std::filesystem::path()};
 }
 
+// `none` offers nothing, `auto` all there are, the path of a step's directory that one.
+std::vector<CheckpointRef> checkpoints_to_offer(const TrainJob& job, const FileSystem& files,
+                                                const SiteCheckpointNames& names, const Log& log) {
+    if (job.resume == "none") return {};
+    auto offered = offered_checkpoints(files, names, log);
+    if (job.resume != "auto")
+        std::erase_if(offered, [&](const CheckpointRef& checkpoint) {
+            return checkpoint_directory(names.checkpoints, checkpoint.step).filename() !=
+                   std::filesystem::path(job.resume).filename();
+        });
+    return offered;
+}
+
 Incarnation draw_incarnation() {
     std::random_device device;
     const std::uint64_t bits = std::uint64_t{device()} << 32 | device();
@@ -132,8 +145,7 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
 
     CoordinatorLink control(control_options(config, job.run_directory), clock);
     SiteExchange exchange({.site = site_options(config, info, config.run.name, trainer,
-                                                job.resume == "none" ? std::vector<CheckpointRef>{}
-                                                                     : offered_checkpoints(files, names)),
+                                                checkpoints_to_offer(job, files, names, log)),
                            .heartbeat = Milliseconds(config.timeouts.heartbeat_ms),
                            .zstd = config.exchange.zstd},
                           *transport, control, clock, log);

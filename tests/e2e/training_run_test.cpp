@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "data/micro_batch.h"
@@ -96,6 +97,55 @@ TEST_F(TrainingRun, two_sites_with_int8_stopped_inside_a_round_and_resumed_equal
     EXPECT_EQ(last.hash(), whole.hash());
     expect_same_losses("whole", "parts", "east");
     expect_same_losses("whole", "parts", "west");
+}
+
+TEST_F(TrainingRun, a_finished_run_started_again_says_once_more_what_it_came_to) {
+    const auto config = runs_.write_config({"east", "west"}, {});
+    const auto first = runs_.run("run", config);
+    const auto again = runs_.run("run", config);
+    ASSERT_TRUE(again.status.ok()) << again.log;
+    for (const char* key : {"parameters_blake2b", "steps", "rounds", "tokens", "train_loss", "val_loss"})
+        EXPECT_EQ(again.summary.at(key), first.summary.at(key)) << key;
+}
+
+TEST_F(TrainingRun, stops_inside_a_logging_interval_change_neither_its_mean_loss_nor_the_count_of_tokens) {
+    const auto config = runs_.write_config({"east", "west"}, {{"monitor.log_interval", "4"}});
+    const auto whole = runs_.run("whole", config);
+    for (const char* stop : {"5", "6"}) runs_.run("parts", config, {"--stop-at", stop});
+    const auto last = runs_.run("parts", config);
+    ASSERT_TRUE(last.status.ok()) << last.log;
+    expect_same_losses("whole", "parts", "east");
+    EXPECT_EQ(last.summary.at("tokens"), whole.summary.at("tokens"));
+}
+
+TEST_F(TrainingRun, a_checkpoint_of_another_directory_is_gone_on_from) {
+    const auto config = runs_.write_config({"east", "west"}, {{"checkpoint.interval", "6"}});
+    const auto whole = runs_.run("whole", config);
+    const auto step = (runs_.directory("whole") / "checkpoints" / "step_6").string();
+    const auto rest = runs_.run("rest", config, {"--resume", step});
+    ASSERT_TRUE(rest.status.ok()) << rest.log;
+    EXPECT_EQ(rest.hash(), whole.hash());
+    const auto losses = runs_.losses("rest", "east");
+    EXPECT_FALSE(losses.contains(6));
+    EXPECT_EQ(losses.at(7), runs_.losses("whole", "east").at(7));
+}
+
+TEST_F(TrainingRun, a_checkpoint_with_a_flipped_bit_is_named_and_the_one_before_is_used) {
+    const auto config = runs_.write_config({"east", "west"}, {{"checkpoint.interval", "4"}});
+    const auto whole = runs_.run("run", config);
+    const auto part = runs_.directory("run") / "checkpoints" / "step_12" / "site_east" / "rank_0";
+    for (const auto& entry : std::filesystem::directory_iterator(part)) {
+        if (entry.path().extension() != ".bin") continue;
+        std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(64);
+        const char byte = static_cast<char>(file.get() ^ 4);
+        file.seekp(64);
+        file.put(byte);
+    }
+    const auto again = runs_.run("run", config);
+    ASSERT_TRUE(again.status.ok()) << again.log;
+    EXPECT_NE(again.log.find("the checkpoint of step 12 is not used"), std::string::npos) << again.log;
+    EXPECT_EQ(again.hash(), whole.hash());
 }
 
 TEST_F(TrainingRun, single_steps_with_plain_descent_are_synchronous_data_parallelism) {
