@@ -28,9 +28,9 @@ void bring_checkpoint(FileSystem& files, const fs::path& step, const fs::path& r
         throw UserError(fmt::format("--resume {}: {}", step.string(), why));
     };
     if (!files.exists(step)) refuse("no such checkpoint; auto and none are the other choices");
-    const fs::path from = fs::weakly_canonical(step / "");  // with a slash at its end or without
-    const fs::path name = from.parent_path().filename();
-    const fs::path checkpoints = from.parent_path().parent_path();
+    const fs::path from = fs::canonical(step);
+    const fs::path name = from.filename();
+    const fs::path checkpoints = from.parent_path();
     bool found = false;
     for (const auto& checkpoint : find_checkpoints(files, checkpoints))
         found = found || checkpoint.path.filename() == name;
