@@ -154,6 +154,13 @@ int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& opti
         }
         for (auto& group : running) group.look(clock.now());
 
+        const auto wrong_input =
+            std::ranges::find_if(running, [](const Group& group) { return group.exit_code() == 2; });
+        if (wrong_input != running.end()) {
+            log.error("[run] {} can't work with what it was given: stopping the run",
+                      wrong_input->group().name);
+            break;
+        }
         const bool is_over = std::ranges::any_of(
             running, [](const Group& group) { return group.group().leads && group.exit_code().has_value(); });
         if (!is_over) continue;

@@ -2,8 +2,9 @@
 // anew when one of its processes dies.
 //
 // A group whose processes all exit with 0 is done. Exit codes 1 and 2 are answers (the run failed, the input is
-// wrong): they are not retried. Anything else, a signal above all, is an accident: the group's other processes
-// are stopped and all start again after a growing pause, at most `restarts` times.
+// wrong): they are not retried, and wrong input ends the whole run. Anything else, a signal above all, is an
+// accident: the group's other processes are stopped and all start again after a growing pause, at most `restarts`
+// times.
 //
 // Interrupts (SIGINT, SIGTERM): the first is passed on as SIGTERM to groups that asked for it, so that they can end
 // well; the second kills everything. Threads: one; it must be the process's main thread, whose mask it changes.

@@ -188,6 +188,9 @@ int run_train_job(const TrainJob& job, FileSystem& files) {
         if (!team.is_gateway()) return trainer.serve(team);
         if (!job.dump_batches.empty()) trainer.dump_batches(files, job.dump_batches / (job.site + ".bin"));
         return run_gateway(job, config, files, clock, log, trainer, team, termination);
+    } catch (const UserError& error) {
+        log.error("{}", error.what());
+        return 2;
     } catch (const CommError& error) {
         log.error("{}", error.what());
         return kExitAccident;

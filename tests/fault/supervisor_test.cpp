@@ -67,6 +67,10 @@ TEST_F(SupervisorTest, wrong_input_is_not_retried) {
     EXPECT_EQ(lines("starts"), 1);
 }
 
+TEST_F(SupervisorTest, wrong_input_of_one_group_ends_the_others_too) {
+    EXPECT_EQ(supervise({shell_group({"exec sleep 1000"}, 0), shell_group({"exit 2"}, 0)}, kQuick, log_), 2);
+}
+
 TEST_F(SupervisorTest, an_interrupt_reaches_the_processes_and_they_end_by_themselves) {
     const auto supervisor = std::to_string(::getpid());
     EXPECT_EQ(supervise({shell_group({"trap 'echo told >> " + file("told") + "; exit 0' TERM; kill -TERM " +

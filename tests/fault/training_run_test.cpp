@@ -1,6 +1,9 @@
 // Processes of a real run are killed; the run goes on and ends as it should.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "support/training_run.h"
 
@@ -51,6 +54,21 @@ TEST_F(KilledRun, a_site_without_a_coordinator_gives_up_and_says_where_it_looked
     EXPECT_NE(outcome.log.find("nothing from the coordinator (127.0.0.1:9)"), std::string::npos)
         << outcome.log;
     EXPECT_NE(outcome.log.find("timeouts.startup_ms"), std::string::npos) << outcome.log;
+}
+
+TEST_F(KilledRun, a_site_whose_port_is_taken_ends_the_run_and_names_the_address) {
+    const int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    ASSERT_EQ(::bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    ASSERT_EQ(::listen(taken, 1), 0);
+    socklen_t size = sizeof(address);
+    ASSERT_EQ(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    const std::string place = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    const auto outcome = runs_.run("run", runs_.write_config({"east", "west"}, {}),
+                                   {"--set", "site.west.address=\"" + place + "\""});
+    ::close(taken);
+    EXPECT_EQ(outcome.status.code, 2) << outcome.log;
+    EXPECT_NE(outcome.log.find("can't listen on " + place), std::string::npos) << outcome.log;
 }
 
 TEST_F(KilledRun, a_killed_rank_takes_its_island_down_which_comes_back_as_a_joiner) {
