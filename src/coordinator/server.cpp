@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -39,6 +40,7 @@ class CoordinatorServer::Loop {
           state_(options_.protocol, store_.load()) {
         socket_.set(zmq::sockopt::maxmsgsize, std::int64_t(kLongestControlMessage));
         socket_.set(zmq::sockopt::sndhwm, kQueuedViews);
+        socket_.set(zmq::sockopt::router_mandatory, true);  // send() says so when a connection is gone
         socket_.set(zmq::sockopt::linger, 500);
         monitor_.set(zmq::sockopt::linger, 0);
         if (zmq_socket_monitor(socket_.handle(), kMonitor, ZMQ_EVENT_DISCONNECTED) != 0) throw zmq::error_t();
@@ -164,7 +166,7 @@ class CoordinatorServer::Loop {
     void take(const std::string& identity, zmq::message_t& body) {
         const std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), body.size());
         if (body.to_string_view() == kStatusRequest) {
-            send(identity, status_json(state_.view()));
+            (void)send(identity, status_json(state_.view()));
             return;
         }
         try {
@@ -174,7 +176,11 @@ class CoordinatorServer::Loop {
             const bool accepted = state_.view_for(report.site, report.run_id).refusal.empty();
             if (accepted) connections_[report.site.id] = connection;
             handle(coordinator_event::ReportReceived{std::move(report)});
-            tell(connection);
+            // The last words of a connection may be read after the news that it broke: nobody else would end it.
+            if (!tell(connection) && accepted) {
+                connections_.erase(connection.site.id);
+                handle(coordinator_event::Disconnected{connection.site.id, connection.site.incarnation});
+            }
         } catch (const CorruptDataError& error) {
             log_.warning("[coordinator] a message was dropped: {}", error.what());
         }
@@ -186,19 +192,26 @@ class CoordinatorServer::Loop {
         store_.save(decisions, state_.record().term, clock_.unix_ms());
         for (const CoordinatorDecision& decision : decisions) log_.info("[coordinator] {}", decision.reason);
         if (state_.version() == version) return;
-        for (const auto& [id, connection] : connections_) tell(connection);
+        for (const auto& [id, connection] : connections_) (void)tell(connection);  // its end is announced
         if (page_) page_->show(status_json(state_.view()));
     }
 
-    void tell(const Connection& to) {
+    // False: the connection is gone.
+    bool tell(const Connection& to) {
         const std::vector<std::byte> bytes = encode(state_.view_for(to.site, to.run_id));
-        send(to.identity, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        return send(to.identity, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
 
-    // To a connection that is gone, or whose queue is full, nothing is sent: its next report is answered.
-    void send(const std::string& identity, std::string_view bytes) {
-        socket_.send(zmq::buffer(identity), zmq::send_flags::sndmore | zmq::send_flags::dontwait);
-        socket_.send(zmq::buffer(bytes), zmq::send_flags::dontwait);
+    // False: the connection is gone. To one whose queue is full nothing is sent: its next report is answered.
+    bool send(const std::string& identity, std::string_view bytes) {
+        try {
+            if (socket_.send(zmq::buffer(identity), zmq::send_flags::sndmore | zmq::send_flags::dontwait))
+                (void)socket_.send(zmq::buffer(bytes), zmq::send_flags::dontwait);
+            return true;
+        } catch (const zmq::error_t& error) {
+            if (error.num() != EHOSTUNREACH) throw;
+            return false;
+        }
     }
 
     ServerOptions options_;
