@@ -74,7 +74,9 @@ void SiteState::Data::write_checkpoint(const CheckpointRef& checkpoint, const st
 }
 
 void SiteState::Data::on_checkpoint(const site_event::CheckpointWritten& written, TimePoint now) {
-    if (!checkpoint_pending || checkpoint_pending->step != written.step) return;
+    // A step that was under way when the run ended is done and in the checkpoint.
+    if (!checkpoint_pending || written.step < checkpoint_pending->step) return;
+    checkpoint_pending->step = written.step;
     checkpoint_written = checkpoint_pending;
     checkpoint_pending.reset();
     ++progress;

@@ -7,6 +7,7 @@
 #include "rounds/ledger.h"
 #include "rounds/norm_test.h"
 #include "rounds/resume.h"
+#include "rounds/site_state.h"
 
 namespace atl {
 namespace {
@@ -164,6 +165,44 @@ TEST(Attempt, is_direct_for_two_members_and_has_owners_from_three) {
     EXPECT_EQ(owned.owners.size(), 2U) << "a receiving member owns nothing";
     EXPECT_EQ(owned.owner_of(6), site(1));
     EXPECT_EQ(plan.fragments[0].chunk_size(6), 4);
+}
+
+// The worker is a step ahead of what the state machine has heard of when the run ends in the middle of a round.
+TEST(Site, ends_with_a_checkpoint_of_the_step_that_was_under_way) {
+    const SiteInfo self{site(0), "east", Incarnation(7), ""};
+    SiteState state({.run_id = "run", .self = self, .hello = {}});
+    const auto asked = [&](const SiteEvent& event) {
+        std::string names;
+        for (const auto& decision : state.handle(event, TimePoint{})) {
+            if (std::holds_alternative<site_action::LoadState>(decision.action)) names += "load ";
+            if (std::holds_alternative<site_action::StartRound>(decision.action)) names += "train ";
+            if (std::holds_alternative<site_action::WriteCheckpoint>(decision.action)) names += "checkpoint ";
+            if (std::holds_alternative<site_action::Stop>(decision.action)) names += "stop ";
+        }
+        return names;
+    };
+    View view{.run_id = "run", .term = Term(1), .version = 1};
+    view.sites = {{.info = self, .standing = Standing::active}};
+    view.start = StartFrom{};
+    EXPECT_EQ(asked(site_event::ViewReceived{view}), "load ");
+    asked(site_event::StateLoaded{.round = Round(0), .step = Step(0)});
+    RoundPlan plan{.run_id = "run", .term = Term(1)};
+    plan.sites = {{.site = self.id,
+                   .incarnation = self.incarnation,
+                   .inner_steps = 5,
+                   .weight = 5,
+                   .blocks = {{0, 0, 5}}}};
+    plan.fragments = {{.elements = 10, .chunk_elements = 10, .start_step = Step(5)}};
+    view.plan = plan;
+    view.state_before = plan.state_before;
+    view.version = 2;
+    EXPECT_EQ(asked(site_event::ViewReceived{view}), "train ");
+    asked(site_event::StepDone{Step(1)});
+    view.ending = Ending{.exit_code = 1, .checkpoint = true, .reason = "too few sites"};
+    view.version = 3;
+    EXPECT_EQ(asked(site_event::ViewReceived{view}), "checkpoint ");
+    asked(site_event::StepDone{Step(2)});
+    EXPECT_EQ(asked(site_event::CheckpointWritten{Step(2)}), "stop ");
 }
 
 TEST(CommitHash, depends_on_contributors_weights_and_digests) {
