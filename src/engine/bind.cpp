@@ -39,8 +39,7 @@ BoundCall bind_typed(const BoundOperands& operands) {
         case OpKind::adamw:
         case OpKind::sgd:
             return bind_optimizer<T>(operands);
-        case OpKind::all_reduce:
-        case OpKind::broadcast:
+        default:
             break;
     }
     ATOLL_CHECK(false, "op {} is no compute op", operands.op().id);

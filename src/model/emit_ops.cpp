@@ -57,7 +57,8 @@ OpEmitter::Saved OpEmitter::forward(std::int32_t micro_batch, bool with_gradient
         reads.push_back(inputs_.positions);
         reads.push_back(parameters_.position_embedding->weight);
     }
-    emit(Phase::forward, {.kind = OpKind::embedding, .reads = reads, .writes = {stream.sum}});
+    emit(Phase::forward,
+         {.kind = OpKind::embedding, .attributes = RowAttributes{}, .reads = reads, .writes = {stream.sum}});
     for (const auto& layer : parameters_.layers) {
         ++layer_;
         saved.layers.push_back(layer_forward(layer, stream));

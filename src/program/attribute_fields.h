@@ -12,6 +12,7 @@ void visit_fields(Attributes& attributes, Visit&& visit) {
     using Plain = std::remove_const_t<Attributes>;
     if constexpr (std::is_same_v<Plain, AccumulateAttributes>) {
         visit("accumulate", attributes.accumulate);
+        visit("first_row", attributes.first_row);
     } else if constexpr (std::is_same_v<Plain, NormAttributes>) {
         visit("epsilon", attributes.epsilon);
     } else if constexpr (std::is_same_v<Plain, HeadAttributes>) {
@@ -29,6 +30,11 @@ void visit_fields(Attributes& attributes, Visit&& visit) {
         visit("grad_clip", attributes.grad_clip);
     } else if constexpr (std::is_same_v<Plain, CollectiveAttributes>) {
         visit("group", attributes.group);
+        visit("sequence", attributes.sequence);
+    } else if constexpr (std::is_same_v<Plain, RowAttributes>) {
+        visit("first_row", attributes.first_row);
+    } else if constexpr (std::is_same_v<Plain, PointToPointAttributes>) {
+        visit("peer", attributes.peer);
         visit("sequence", attributes.sequence);
     } else {
         static_assert(std::is_same_v<Plain, NoAttributes>);

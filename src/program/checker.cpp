@@ -30,7 +30,8 @@ std::vector<const Op*> collectives_of(const Program& program, const std::string&
 
 // What must be the same on every member: kind, elements, dtype, resource.
 std::string matching_facts(const Program& program, const Op& op) {
-    const Value& value = program.value(op.reads.front());
+    // The whole, not the piece of an all-gather, which may differ between members.
+    const Value& value = program.value(op.kind == OpKind::all_gather ? op.writes.front() : op.reads.front());
     return fmt::format("{} of {} {} on {}", name(op.kind), element_count(value.shape), name(value.dtype),
                        name(op.resource));
 }

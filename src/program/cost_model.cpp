@@ -30,6 +30,9 @@ double predicted_seconds(const Program& program, const Op& op, const MachineRate
             return link(rates.link_inter);
         case Resource::link_wan:
             return link(rates.link_wan);
+        case Resource::send:
+        case Resource::receive:
+            return link(rates.point_to_point);
         case Resource::copy:
             return rates.op_overhead_seconds + bytes / rates.copy_bytes_per_second;
         case Resource::compute:

@@ -21,6 +21,7 @@ struct MachineRates {
     LinkRate link_intra;
     LinkRate link_inter;
     LinkRate link_wan;
+    LinkRate point_to_point;  // sends and receives
 };
 
 double predicted_seconds(const Program& program, const Op& op, const MachineRates& rates);

@@ -16,8 +16,6 @@
 
 namespace atl {
 
-inline constexpr std::size_t kResources = 6;
-
 // A run of bytes of a value that is no view.
 struct ByteRange {
     ValueId base;

@@ -23,9 +23,10 @@ const std::vector<KindFacts>& facts() {
     const AccumulateAttributes accumulate;
     const NormAttributes norm;
     const HeadAttributes heads;
+    const CollectiveAttributes group;
     using enum OpKind;
     static const std::vector<KindFacts> table = {
-        {embedding, "embedding", none, {2, 4, 1, 1}},
+        {embedding, "embedding", RowAttributes{}, {2, 4, 1, 1}},
         {embedding_backward, "embedding_backward", accumulate, {2, 2, 1, 1}},
         {rms_norm, "rms_norm", norm, {2, 2, 2, 2}},
         {add_rms_norm, "add_rms_norm", norm, {3, 3, 3, 3}},
@@ -46,11 +47,19 @@ const std::vector<KindFacts>& facts() {
         {gelu_backward, "gelu_backward", none, {2, 2, 1, 1}},
         {add, "add", none, {2, 2, 1, 1}},
         {cross_entropy, "cross_entropy", none, {2, 2, 1, 2}, true},
+        {logits_max, "logits_max", none, {1, 1, 1, 1}},
+        {logits_sum, "logits_sum", RowAttributes{}, {3, 3, 1, 1}},
+        {cross_entropy_parallel, "cross_entropy_parallel", RowAttributes{}, {4, 4, 1, 2}, true},
         {square_sum, "square_sum", none, {1, kAnyNumber, 1, 1}},
         {adamw, "adamw", AdamwAttributes{}, {6, 6, 3, 3}, true},
         {sgd, "sgd", SgdAttributes{}, {4, 4, 1, 1}, true},
-        {all_reduce, "all_reduce", CollectiveAttributes{}, {1, 1, 1, 1}, true},
-        {broadcast, "broadcast", CollectiveAttributes{}, {1, 1, 1, 1}, true},
+        {all_reduce, "all_reduce", group, {1, 1, 1, 1}, true},
+        {all_reduce_max, "all_reduce_max", group, {1, 1, 1, 1}, true},
+        {all_gather, "all_gather", group, {1, 1, 1, 1}},
+        {reduce_scatter, "reduce_scatter", group, {1, 1, 1, 1}},
+        {broadcast, "broadcast", group, {1, 1, 1, 1}, true},
+        {send, "send", PointToPointAttributes{}, {1, 1, 0, 0}},
+        {receive, "receive", PointToPointAttributes{}, {0, 0, 1, 1}},
     };
     return table;
 }
@@ -63,8 +72,8 @@ const KindFacts& facts(OpKind kind) {
     return entry;
 }
 
-constexpr std::array<std::string_view, 6> kResourceNames = {"compute", "link_intra", "link_inter",
-                                                            "copy",    "host",       "link_wan"};
+constexpr std::array<std::string_view, kResources> kResourceNames = {
+    "compute", "link_intra", "link_inter", "copy", "host", "link_wan", "send", "receive"};
 constexpr std::array<std::string_view, 6> kRoleNames = {"parameter", "gradient",   "state",
                                                         "input",     "activation", "output"};
 constexpr std::array<std::string_view, 2> kSpaceNames = {"device", "host"};
@@ -126,6 +135,10 @@ bool works_in_place(OpKind kind) {
 
 bool is_collective(OpKind kind) {
     return std::holds_alternative<CollectiveAttributes>(facts(kind).attributes);
+}
+
+bool is_point_to_point(OpKind kind) {
+    return std::holds_alternative<PointToPointAttributes>(facts(kind).attributes);
 }
 
 }  // namespace atl

@@ -30,11 +30,19 @@
 //  gelu_backward          dy, x                                        dx
 //  add                    a[N], b[N]                                   sum[N]
 //  cross_entropy          logits[T,V], targets[T]                      loss[1] f64 (, dlogits)   a view of logits
+//  logits_max             logits[T,V]                                  max[T]                    of the rows here
+//  logits_sum             logits[T,V], targets[T], max[T]              sums[2T]                  exps, then targets
+//  cross_entropy_parallel logits, targets, max, sums                   loss[1] f64 (, dlogits)   a view of logits
 //  square_sum             x1, x2, ... (gradients)                      sum[1] f64
 //  adamw                  dw[N], norm2[1], scalars[4], w, m, v         w, m, v                   in place
 //  sgd                    dw[N], norm2[1], scalars[4], w               w                         in place
 //  all_reduce             x[N]                                         x[N], the same value      sum over the group
+//  all_reduce_max         x[N]                                         x[N], the same value      maximum over it
+//  all_gather             piece[T_r,C]                                 whole[T,C]                pieces by rank
+//  reduce_scatter         whole[T,C]                                   piece[T_r,C]              of the group's sum
 //  broadcast              x[N]                                         x[N], the same value      from its first rank
+//  send                   x[N]                                         -                         to one rank
+//  receive                -                                            x[N]                      from one rank
 //
 // indices, positions, targets, starts are i32. A target < 0 has no loss. starts = first token of each
 // document, then T until the end (cu_seqlens, padded). A qkv row is q heads, then k heads, then v heads; a
@@ -42,6 +50,12 @@
 // of a head rotate against each other, as in Llama. loss is the *sum* of token losses, and every gradient is
 // that of the sum. scalars (f64) = learning rate, optimizer step counted from 1, tokens with a loss in the
 // global batch, 0. An op that works in place writes a view of what it reads, and is its last reader.
+//
+// A vocabulary cut by rows: V counts the rows here, and `first_row` is the first one's number. embedding gives 0 for
+// an index whose row is elsewhere, embedding_backward skips it. logits_sum gives the sum of exp(logit - max) over
+// the rows here and, for each target, its logit - max, or 0 if that is elsewhere; all_reduce_max and all_reduce then
+// make them those of the whole vocabulary (Megatron-LM, Shoeybi et al. 2019, section 3).
+// all_gather and reduce_scatter cut dimension 0 into nearly equal ranges, as layout's split() does.
 #pragma once
 
 #include <optional>
@@ -79,15 +93,26 @@ enum class OpKind : std::uint8_t {
     gelu_backward,
     add,
     cross_entropy,
+    logits_max,
+    logits_sum,
+    cross_entropy_parallel,
     square_sum,
     adamw,
     sgd,
     all_reduce,
+    all_reduce_max,
+    all_gather,
+    reduce_scatter,
     broadcast,
+    send,
+    receive,
 };
 
-// What an op occupies. Ops of one resource are issued in the order in which they stand in the program.
-enum class Resource : std::uint8_t { compute, link_intra, link_inter, copy, host, link_wan };
+// What an op occupies. Ops of one resource are issued in the order in which they stand in the program, and end in
+// this order. Sends and receives are posted without waiting for the end of those before them, so that none holds
+// up another's transfer; the others work one at a time.
+enum class Resource : std::uint8_t { compute, link_intra, link_inter, copy, host, link_wan, send, receive };
+inline constexpr std::size_t kResources = 8;
 
 std::string_view name(OpKind kind);
 std::string_view name(Resource resource);
@@ -100,7 +125,13 @@ struct NoAttributes {
 // Ops that write gradients.
 struct AccumulateAttributes {
     bool accumulate = false;
+    std::int64_t first_row = 0;  // embedding_backward
     bool operator==(const AccumulateAttributes&) const = default;
+};
+// Ops on a vocabulary that may be cut by rows, but for embedding_backward.
+struct RowAttributes {
+    std::int64_t first_row = 0;
+    bool operator==(const RowAttributes&) const = default;
 };
 struct NormAttributes {
     double epsilon = 1e-5;
@@ -137,8 +168,16 @@ struct CollectiveAttributes {
     bool operator==(const CollectiveAttributes&) const = default;
 };
 
-using OpAttributes = std::variant<NoAttributes, AccumulateAttributes, NormAttributes, HeadAttributes,
-                                  AdamwAttributes, SgdAttributes, CollectiveAttributes>;
+// send, receive: the n-th send to a rank meets that rank's n-th receive from here. `sequence` is n, in issue order.
+struct PointToPointAttributes {
+    Rank peer;
+    std::int32_t sequence = 0;
+    bool operator==(const PointToPointAttributes&) const = default;
+};
+
+using OpAttributes =
+    std::variant<NoAttributes, AccumulateAttributes, NormAttributes, HeadAttributes, AdamwAttributes,
+                 SgdAttributes, CollectiveAttributes, RowAttributes, PointToPointAttributes>;
 
 // The attributes an op of this kind carries, at their defaults.
 OpAttributes default_attributes(OpKind kind);
@@ -152,7 +191,8 @@ struct OpSignature {
 OpSignature signature(OpKind kind);
 // Whether an op of this kind may write bytes that it reads. Ops that accumulate read what they write in any case.
 bool works_in_place(OpKind kind);
-bool is_collective(OpKind kind);
+bool is_collective(OpKind kind);      // of a whole group
+bool is_point_to_point(OpKind kind);  // send, receive
 
 struct Op {
     OpId id;

@@ -16,6 +16,12 @@ void randomize(RandomChoice& random, double& field) {
 void randomize(RandomChoice& random, std::int32_t& field) {
     field = static_cast<std::int32_t>(random.below(1000)) - 10;
 }
+void randomize(RandomChoice& random, std::int64_t& field) {
+    field = random.below(1'000'000'000'000);
+}
+void randomize(RandomChoice& random, Rank& field) {
+    field = Rank(static_cast<std::int32_t>(random.below(64)));
+}
 void randomize(RandomChoice& random, std::string& field) {
     field = fmt::format("group-{}", random.below(5));
 }
@@ -47,7 +53,7 @@ Value arbitrary_value(RandomChoice& random, std::int32_t index, std::int32_t cou
 
 Op arbitrary_op(RandomChoice& random, std::int32_t values) {
     Op op;
-    op.kind = static_cast<OpKind>(random.below(static_cast<std::int64_t>(OpKind::broadcast) + 1));
+    op.kind = static_cast<OpKind>(random.below(static_cast<std::int64_t>(OpKind::receive) + 1));
     op.attributes = default_attributes(op.kind);
     std::visit(
         [&](auto& attributes) {
@@ -60,7 +66,7 @@ Op arbitrary_op(RandomChoice& random, std::int32_t values) {
     randomize(random, op.strand);
     randomize(random, op.layer);
     randomize(random, op.micro_batch);
-    op.resource = static_cast<Resource>(random.below(6));
+    op.resource = static_cast<Resource>(random.below(kResources));
     op.flops = random.one_in(3) ? 0 : random.number();
     op.bytes = random.below(1'000'000'000'000);
     op.scratch_bytes = random.below(2) * random.below(5000);

@@ -152,9 +152,9 @@ TYPED_TEST(OpGradients, embedding_of_one_and_of_two_tables) {
     x.backward(dx);
     const Shape matrix = {kTokens, kChannels};
     const auto both =
-        this->run(OpKind::embedding, NoAttributes{}, {tokens, table, positions, places}, {{matrix}});
+        this->run(OpKind::embedding, RowAttributes{}, {tokens, table, positions, places}, {{matrix}});
     this->expect_equal(both[0], x, "two tables");
-    const auto one = this->run(OpKind::embedding, NoAttributes{}, {tokens, table}, {{matrix}});
+    const auto one = this->run(OpKind::embedding, RowAttributes{}, {tokens, table}, {{matrix}});
     this->expect_equal(one[0], at::embedding(table, tokens), "one table");
     const Tensor before = this->random({kEntries, kChannels});
     for (const bool accumulate : {false, true}) {
