@@ -84,7 +84,7 @@ struct Island::State {
                                       .micro_batches = static_cast<std::int32_t>(local_micro_batches()),
                                       .dtype = options.dtype,
                                       .rank = Rank(rank()),
-                                      .data_parallel = ranks(),
+                                      .parallel = {.dp = ranks()},
                                       .optimizer = optimizer_attributes(options.optim),
                                       .scratch_bytes = scratch_rule(options.threads)});
     }
@@ -105,6 +105,7 @@ struct Island::State {
                                                      .context = options.batch.context,
                                                      .dtype = options.dtype,
                                                      .rank = Rank(rank()),
+                                                     .parallel = {.dp = ranks()},
                                                      .scratch_bytes = scratch_rule(options.threads)}),
              training ? &training->memory : nullptr);
     }

@@ -13,6 +13,20 @@ std::int64_t context_of(const ModelShape& shape, std::int64_t context) {
     return context > 0 ? context : shape.context;
 }
 
+void add_stages(StepBuilder& builder, const ModelShape& shape, const ParallelShape& parallel,
+                std::int64_t tokens) {
+    const auto wrong = problems(shape, parallel, tokens);
+    ATOLL_CHECK(wrong.empty(), "{}", wrong.front());
+    ATOLL_CHECK_EQ(parallel.ranks(), parallel.dp, "only data parallelism is emitted");
+    const auto place = place_of(parallel, builder.program().rank);
+    for (const auto stage : parallel.pipeline().stages_of(place.pp)) {
+        const auto layers = stage_layers(shape, parallel, stage);
+        const bool is_last = stage == parallel.stages() - 1;
+        builder.add_stage({stage, stage == 0 ? kEmbeddingLayer : static_cast<std::int32_t>(layers.begin),
+                           static_cast<std::int32_t>(layers.end) + (is_last ? 1 : 0)});
+    }
+}
+
 // Sums every bucket over the data-parallel ranks with a ring, in place.
 void emit_reductions(StepBuilder& builder, const std::vector<ValueId>& buckets, std::int32_t ranks) {
     if (ranks == 1) return;
@@ -67,9 +81,8 @@ void emit_optimizer(StepBuilder& builder, const std::vector<Parameter>& paramete
 }  // namespace
 
 StepOps emit_training_step(const ModelShape& shape, const TrainingProgramOptions& options) {
-    ATOLL_CHECK(options.rank.value() >= 0 && options.rank.value() < options.data_parallel, "rank {} of {}",
-                options.rank, options.data_parallel);
     StepBuilder builder(options.rank, static_cast<std::int32_t>(shape.layers), options.micro_batches);
+    add_stages(builder, shape, options.parallel, options.sequences * context_of(shape, options.context));
     auto parameters = add_parameters(builder, shape, options.dtype);
     const auto buckets = add_gradients(builder, parameters, options.bucket_bytes);
     if (std::holds_alternative<AdamwAttributes>(options.optimizer)) add_moments(builder, parameters);
@@ -78,7 +91,7 @@ StepOps emit_training_step(const ModelShape& shape, const TrainingProgramOptions
         {options.sequences, context_of(shape, options.context), options.dtype, options.scratch_bytes},
         parameters);
     for (std::int32_t k = 0; k < options.micro_batches; ++k) emitter.emit_forward_and_backward(k);
-    emit_reductions(builder, buckets, options.data_parallel);
+    emit_reductions(builder, buckets, options.parallel.ranks());
     std::vector<Parameter> all;
     for_each_backward(parameters, [&](const Parameter& parameter) { all.push_back(parameter); });
     emit_optimizer(builder, all, options);
@@ -91,6 +104,7 @@ Program make_training_program(const ModelShape& shape, const TrainingProgramOpti
 
 Program make_evaluation_program(const ModelShape& shape, const EvaluationProgramOptions& options) {
     StepBuilder builder(options.rank, static_cast<std::int32_t>(shape.layers), options.micro_batches);
+    add_stages(builder, shape, options.parallel, options.sequences * context_of(shape, options.context));
     const auto parameters = add_parameters(builder, shape, options.dtype);
     OpEmitter emitter(
         builder, shape,

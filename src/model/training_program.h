@@ -17,7 +17,7 @@
 #include <functional>
 #include <variant>
 
-#include "model/model_shape.h"
+#include "model/parallel_shape.h"
 #include "program/step_ops.h"
 
 namespace atl {
@@ -31,7 +31,7 @@ struct TrainingProgramOptions {
     std::int32_t micro_batches = 1;  // of this rank
     DType dtype = DType::f32;        // f32 or f64, of everything but indices, losses and scalars
     Rank rank;
-    std::int32_t data_parallel = 1;  // more than one: gradients are summed over ranks 0 … n-1, group "dp"
+    ParallelShape parallel;
     std::int64_t bucket_bytes = 25'000'000;  // a bucket closes when it holds at least this much
     // weight_decay is for tensors that decay; the others get 0.
     std::variant<AdamwAttributes, SgdAttributes> optimizer = AdamwAttributes{};
@@ -44,6 +44,7 @@ struct EvaluationProgramOptions {
     std::int32_t micro_batches = 1;
     DType dtype = DType::f32;
     Rank rank;
+    ParallelShape parallel;
     ScratchRule scratch_bytes;
 };
 

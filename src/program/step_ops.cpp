@@ -36,7 +36,7 @@ OpId StepBuilder::add(Op op) {
 }
 
 StepOps StepBuilder::take() {
-    return {values_.take(), std::move(blocks_), layers_, micro_batches_};
+    return {values_.take(), std::move(blocks_), layers_, micro_batches_, std::move(stages_)};
 }
 
 }  // namespace atl

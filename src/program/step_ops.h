@@ -38,11 +38,21 @@ struct Block {
     std::vector<OpId> ops;
 };
 
+// A pipeline stage that this rank holds: the blocks of layers [begin_layer, end_layer), where the embedding's (layer
+// -1) belong to the first stage and the head's (the layer behind the last) to the last one.
+struct StageBlocks {
+    std::int32_t stage = 0;
+    std::int32_t begin_layer = 0;
+    std::int32_t end_layer = 0;
+    bool operator==(const StageBlocks&) const = default;
+};
+
 struct StepOps {
     Program program;  // all values, and the ops in order of emission
     std::vector<Block> blocks;
-    std::int32_t layers = 0;
+    std::int32_t layers = 0;  // of the whole model
     std::int32_t micro_batches = 0;
+    std::vector<StageBlocks> stages;  // ascending
 
     // The ops of a block; none if there is no such block.
     std::vector<OpId> ops_of(const BlockKey& key) const;
@@ -61,11 +71,13 @@ class StepBuilder {
         values_.add_group(name, std::move(members));
     }
     const Program& program() const { return values_.program(); }
+    void add_stage(const StageBlocks& stage) { stages_.push_back(stage); }
     StepOps take();
 
   private:
     ProgramBuilder values_;
     std::vector<Block> blocks_;
+    std::vector<StageBlocks> stages_;
     std::map<BlockKey, std::size_t> block_of_;
     std::size_t open_ = 0;
     std::int32_t layers_;

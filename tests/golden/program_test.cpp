@@ -36,7 +36,7 @@ TEST(GoldenProgram, of_a_llama_on_two_ranks) {
                                                {.sequences = 2,
                                                 .context = 16,
                                                 .micro_batches = 2,
-                                                .data_parallel = 2,
+                                                .parallel = {.dp = 2},
                                                 .bucket_bytes = 100'000,
                                                 .optimizer = AdamwAttributes{.weight_decay = 0.1}});
     expect_golden("llama.program", print(program));

@@ -21,7 +21,7 @@ namespace {
 
 std::vector<Program> programs_of(const ModelShape& shape, TrainingProgramOptions options) {
     std::vector<Program> programs;
-    for (std::int32_t rank = 0; rank < options.data_parallel; ++rank) {
+    for (std::int32_t rank = 0; rank < options.parallel.dp; ++rank) {
         options.rank = Rank(rank);
         programs.push_back(make_training_program(shape, options));
     }
@@ -52,7 +52,7 @@ TEST(TrainingProgram, passes_the_checker_for_every_kind_of_model_and_group) {
                                                  .context = 16,
                                                  .micro_batches = 3,
                                                  .dtype = dtype,
-                                                 .data_parallel = ranks,
+                                                 .parallel = {.dp = ranks},
                                                  .bucket_bytes = 100'000,
                                                  .scratch_bytes = some_scratch}));
             }
@@ -115,7 +115,7 @@ TEST(TrainingProgram, every_parameter_has_one_gradient_one_update_and_decays_as_
 
 TEST(TrainingProgram, buckets_close_at_their_size_in_the_order_of_backward) {
     const auto program = make_training_program(test::tiny_llama(),
-                                               {.context = 16, .data_parallel = 2, .bucket_bytes = 150'000});
+                                               {.context = 16, .parallel = {.dp = 2}, .bucket_bytes = 150'000});
     std::vector<std::string> reduced;
     std::int64_t elements = 0;
     for (const auto& op : program.ops)
@@ -135,7 +135,7 @@ TEST(TrainingProgram, buckets_close_at_their_size_in_the_order_of_backward) {
 // On a link that keeps up with backward, only the last bucket's reduction is not hidden behind compute.
 TEST(TrainingProgram, reductions_overlap_the_rest_of_backward) {
     const auto programs =
-        programs_of(test::tiny_llama(), {.context = 64, .data_parallel = 2, .bucket_bytes = 100'000});
+        programs_of(test::tiny_llama(), {.context = 64, .parallel = {.dp = 2}, .bucket_bytes = 100'000});
     const MachineRates rates{
         .flops_per_second = 1e9, .memory_bytes_per_second = 1e12, .link_intra = {.bytes_per_second = 1e9}};
     std::vector<std::vector<double>> seconds;
