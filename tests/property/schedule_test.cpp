@@ -69,6 +69,7 @@ TEST(ScheduleProperty, step_time_is_what_the_formula_says) {
                 << cost.weight_gradient_seconds << " gain " << cost.pair_gain;
         }
     });
+    EXPECT_EQ(checked.size(), 8u);
     for (const auto& [kind, count] : checked) EXPECT_GT(count, 1000) << name(kind);
 }
 
