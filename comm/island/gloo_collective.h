@@ -1,8 +1,8 @@
-// An island of processes over TCP, on Debian's Gloo: a full mesh of connections, and our own ring on its
-// unbound buffers (its all-reduce names no peer when it fails).
+// An island of processes over TCP, on Debian's Gloo: a full mesh of connections, and our own rings on its
+// unbound buffers (its all-reduce names no peer when it fails, and it has no reduce-scatter to use).
 //
-// Threads: Gloo runs one thread per object, and the lifelines (comm/island/lifelines.h) another. Memory: two staging segments of at most
-// 256 KiB. Cost of construction: one rendezvous and size-1 connections.
+// Threads: each object has a Gloo device of its own, with one thread, and the lifelines (comm/island/lifelines.h)
+// another. Memory: half a megabyte of staging. Cost of construction: one rendezvous and size-1 connections.
 // Errors: CommError naming the missing ranks, the place of the rendezvous and the time waited.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "comm/island/collective.h"
+#include "comm/island/point_to_point.h"
 #include "comm/island/rendezvous.h"
 
 namespace atl {
@@ -22,8 +23,10 @@ struct GlooOptions {
     Milliseconds connect_timeout{30'000};
 };
 
-// Makes the process ignore SIGPIPE. Every rank calls it with the same group and size and a rendezvous to the same place.
+// Both make the process ignore SIGPIPE. Every rank calls them with the same group and size and a rendezvous to the same
+// place; two objects that meet there need different groups' names.
 std::unique_ptr<IslandCollective> make_gloo_collective(const GlooOptions& options, Rendezvous& rendezvous);
+std::unique_ptr<PointToPoint> make_gloo_point_to_point(const GlooOptions& options, Rendezvous& rendezvous);
 
 // Where the process takes its gloo:: functions from: the path of the loaded library. libtorch carries an
 // incompatible Gloo under the same names, so whoever links it checks at the start that this is libgloo.

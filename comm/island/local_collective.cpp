@@ -1,133 +1,71 @@
 #include "comm/island/local_collective.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
+#include "comm/island/combine.h"
+#include "comm/island/local_room.h"
 #include "comm/island/ring.h"
 #include "core/check.h"
-#include "core/error.h"
 
 namespace atl {
 namespace {
 
-// What the members share: each call is two meetings, one when all have brought their buffers and one when
-// all have read what they need.
-class Room {
-  public:
-    Room(std::int32_t size, std::string group)
-        : size(size), group(std::move(group)), buffers(size), strings(size), present(size, false) {}
+std::byte* bytes_at(const BufferView& view, std::int64_t element) {
+    return static_cast<std::byte*>(view.data) + element * size_bytes(view.dtype);
+}
 
-    // Returns once all members have come. The last one to come opens the door.
-    void meet(std::int32_t rank, const char* operation, Milliseconds timeout) {
-        std::unique_lock lock(mutex);
-        throw_if_failed();
-        ATOLL_CHECK(!present[rank], "member {} of {} called twice at once", rank, group);
-        present[rank] = true;
-        const std::int64_t my_meeting = meeting;
-        if (++arrived == size) {
-            arrived = 0;
-            std::fill(present.begin(), present.end(), false);
-            ++meeting;
-            door.notify_all();
-            return;
-        }
-        const bool open =
-            door.wait_for(lock, timeout, [&] { return meeting != my_meeting || !failure.empty(); });
-        if (meeting != my_meeting) return;
-        if (!open) {
-            fail(fmt::format(
-                "[island] {} in group {}: waited {} ms for rank {}; raise the collective's timeout "
-                "if it is only slow",
-                operation, group, timeout.count(), absent_ranks()));
-        }
-        throw_if_failed();
-    }
-
-    void leave(std::int32_t rank) {
-        std::lock_guard lock(mutex);
-        fail(fmt::format("[island] group {}: rank {} has left", group, rank));
-    }
-
-    const std::int32_t size;
-    const std::string group;
-    std::vector<BufferView> buffers;   // by rank, set before a meeting
-    std::vector<std::string> strings;  // by rank, likewise
-
-  private:
-    void fail(std::string why) {
-        if (failure.empty()) failure = std::move(why);
-        door.notify_all();
-    }
-    void throw_if_failed() const {
-        if (!failure.empty()) throw CommError(failure);
-    }
-    std::string absent_ranks() const {
-        std::string names;
-        for (std::int32_t r = 0; r < size; ++r) {
-            if (!present[r]) names += (names.empty() ? "" : ", ") + std::to_string(r);
-        }
-        return names;
-    }
-
-    std::mutex mutex;
-    std::condition_variable door;
-    std::int32_t arrived = 0;
-    std::int64_t meeting = 0;
-    std::vector<bool> present;
-    std::string failure;
-};
-
-template <class T>
-void sum_chunk_in_ring_order(const std::vector<BufferView>& buffers, std::int32_t chunk, RingChunk range,
-                             std::vector<std::byte>& sum_bytes) {
-    const auto size = static_cast<std::int32_t>(buffers.size());
-    sum_bytes.resize(static_cast<std::size_t>(range.size()) * sizeof(T));
-    T* sum = reinterpret_cast<T*>(sum_bytes.data());
-    const T* first = buffers[chunk].as<T>().data() + range.begin;
-    std::copy(first, first + range.size(), sum);
-    for (std::int32_t step = 1; step < size; ++step) {
-        const T* next = buffers[ring_modulo(chunk + step, size)].as<T>().data() + range.begin;
-        for (std::int64_t i = 0; i < range.size(); ++i) sum[i] += next[i];
-    }
+void copy_bytes(const BufferView& from, std::byte* to) {
+    std::copy_n(static_cast<const std::byte*>(from.data), from.bytes(), to);
 }
 
 class LocalCollective final : public IslandCollective {
   public:
-    LocalCollective(std::shared_ptr<Room> room, std::int32_t rank) : room_(std::move(room)), rank_(rank) {}
-    ~LocalCollective() override { room_->leave(rank_); }
+    LocalCollective(std::shared_ptr<LocalRoom> room, std::int32_t rank)
+        : room_(std::move(room)), rank_(rank) {}
+    ~LocalCollective() override {
+        room_->close(fmt::format("[island] group {}: rank {} has left", room_->group, rank_));
+    }
 
     Rank rank() const override { return Rank(rank_); }
     std::int32_t size() const override { return room_->size; }
 
     void all_reduce(BufferView values, Milliseconds timeout) override {
-        room_->buffers[rank_] = values;
-        room_->meet(rank_, "all_reduce", timeout);
-        for (const BufferView& other : room_->buffers) ATOLL_CHECK_EQ(other.count, values.count);
-        const RingChunk range = ring_chunk(values.count, room_->size, rank_);
-        if (values.dtype == DType::f64) {
-            sum_chunk_in_ring_order<double>(room_->buffers, rank_, range, sum_);
-        } else {
-            ATOLL_CHECK(values.dtype == DType::f32, "{}", name(values.dtype));
-            sum_chunk_in_ring_order<float>(room_->buffers, rank_, range, sum_);
+        reduce_in_place("all_reduce", Combination::sum, values, timeout);
+    }
+    void all_reduce_max(BufferView values, Milliseconds timeout) override {
+        reduce_in_place("all_reduce_max", Combination::maximum, values, timeout);
+    }
+
+    void all_gather_rows(BufferView piece, BufferView whole, std::int64_t rows,
+                         Milliseconds timeout) override {
+        bring("all_gather_rows", piece, timeout);
+        const std::int64_t width = rows == 0 ? 0 : whole.count / rows;
+        for (std::int32_t r = 0; r < size(); ++r) {
+            const RingChunk range = ring_chunk(rows, size(), r);
+            const BufferView& theirs = room_->buffers[r];
+            ATOLL_CHECK_EQ(theirs.count, range.size() * width, "piece of rank {}", r);
+            std::byte* place = bytes_at(whole, range.begin * width);
+            if (theirs.data != place) copy_bytes(theirs, place);
         }
-        room_->meet(rank_, "all_reduce", timeout);
-        const std::int64_t offset = range.begin * size_bytes(values.dtype);
-        for (const BufferView& other : room_->buffers) {  // everyone's own chunk: no two write the same bytes
-            std::ranges::copy(sum_, static_cast<std::byte*>(other.data) + offset);
-        }
-        room_->meet(rank_, "all_reduce", timeout);
+        room_->meet(rank_, "all_gather_rows", timeout);
+    }
+
+    void reduce_scatter_rows(BufferView whole, BufferView piece, std::int64_t rows,
+                             Milliseconds timeout) override {
+        bring("reduce_scatter_rows", whole, timeout);
+        const std::int64_t width = rows == 0 ? 0 : whole.count / rows;
+        const RingChunk range = ring_chunk(rows, size(), rank_);
+        ATOLL_CHECK_EQ(piece.count, range.size() * width, "piece of rank {}", rank_);
+        combine_own_chunk(Combination::sum, {range.begin * width, range.end * width}, whole,
+                          bytes_at(piece, 0));
+        room_->meet(rank_, "reduce_scatter_rows", timeout);
     }
 
     void broadcast(BufferView values, Rank root, Milliseconds timeout) override {
-        room_->buffers[rank_] = values;
-        room_->meet(rank_, "broadcast", timeout);
+        bring("broadcast", values, timeout);
         const BufferView& source = room_->buffers[root.value()];
         ATOLL_CHECK_EQ(source.bytes(), values.bytes());
-        if (rank_ != root.value()) {
-            std::copy_n(static_cast<const std::byte*>(source.data), values.bytes(),
-                        static_cast<std::byte*>(values.data));
-        }
+        if (rank_ != root.value()) copy_bytes(source, bytes_at(values, 0));
         room_->meet(rank_, "broadcast", timeout);
     }
 
@@ -146,17 +84,53 @@ class LocalCollective final : public IslandCollective {
 
     void barrier(Milliseconds timeout) override { room_->meet(rank_, "barrier", timeout); }
 
+    void give_up(const std::string& why) override {
+        room_->close(
+            fmt::format("[island] group {}: stops because rank {} gave up: {}", room_->group, rank_, why));
+    }
+
   private:
-    std::shared_ptr<Room> room_;  // shared by the members, who end in any order
+    void bring(const char* operation, const BufferView& values, Milliseconds timeout) {
+        room_->buffers[rank_] = values;
+        room_->meet(rank_, operation, timeout);
+    }
+
+    // Elements `range` of all members' buffers, in the ring's order.
+    void combine_own_chunk(Combination combination, const RingChunk& range, const BufferView& own,
+                           std::byte* result) {
+        for (const BufferView& other : room_->buffers) ATOLL_CHECK_EQ(other.count, own.count);
+        const std::int64_t bytes = range.size() * size_bytes(own.dtype);
+        const auto addend = [&](std::int32_t position) {
+            return bytes_at(room_->buffers[ring_addend(rank_, position, size())], range.begin);
+        };
+        std::copy_n(addend(0), bytes, result);
+        for (std::int32_t i = 1; i < size(); ++i)
+            combine(combination, own.dtype, result, result, addend(i), bytes);
+    }
+
+    void reduce_in_place(const char* operation, Combination combination, const BufferView& values,
+                         Milliseconds timeout) {
+        bring(operation, values, timeout);
+        const RingChunk range = ring_chunk(values.count, size(), rank_);
+        reduced_.resize(static_cast<std::size_t>(range.size() * size_bytes(values.dtype)));
+        combine_own_chunk(combination, range, values, reduced_.data());
+        room_->meet(rank_, operation, timeout);
+        for (const BufferView& other : room_->buffers) {  // everyone's own chunk: no two write the same bytes
+            std::ranges::copy(reduced_, bytes_at(other, range.begin));
+        }
+        room_->meet(rank_, operation, timeout);
+    }
+
+    std::shared_ptr<LocalRoom> room_;  // shared by the members, who end in any order
     std::int32_t rank_;
-    std::vector<std::byte> sum_;
+    std::vector<std::byte> reduced_;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<IslandCollective>> make_local_collectives(std::int32_t size, std::string group) {
     ATOLL_CHECK(size >= 1, "{} members", size);
-    auto room = std::make_shared<Room>(size, std::move(group));
+    auto room = std::make_shared<LocalRoom>(size, std::move(group));
     std::vector<std::unique_ptr<IslandCollective>> members;
     for (std::int32_t rank = 0; rank < size; ++rank) {
         members.push_back(std::make_unique<LocalCollective>(room, rank));

@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "comm/island/collective.h"
+#include "comm/island/point_to_point.h"
 
 namespace atl {
 
 // One object per member; each is to be used by one thread. `group` stands in error messages.
 std::vector<std::unique_ptr<IslandCollective>> make_local_collectives(std::int32_t size, std::string group);
+
+// One object per member. The later of the two posts of a message copies it.
+std::vector<std::unique_ptr<PointToPoint>> make_local_point_to_point(std::int32_t size, std::string group);
 
 }  // namespace atl

@@ -102,11 +102,30 @@ struct Executor::State {
         IslandCollective* collective = group->second;
         ATOLL_CHECK_EQ(static_cast<std::int64_t>(collective->size()),
                        static_cast<std::int64_t>(program.groups.at(attributes.group).size()));
-        const BufferView values = memory.view(op.writes.at(0));
+        const BufferView read = memory.view(op.reads.at(0));
+        const BufferView written = memory.view(op.writes.at(0));
         const Milliseconds timeout = options.collective_timeout;
-        if (op.kind == OpKind::all_reduce) return [=] { collective->all_reduce(values, timeout); };
-        ATOLL_CHECK(op.kind == OpKind::broadcast, "{} is no collective", name(op.kind));
-        return [=] { collective->broadcast(values, Rank(0), timeout); };
+        const auto rows = [&](ValueId whole) { return program.value(whole).shape.at(0); };
+        switch (op.kind) {
+            case OpKind::all_reduce:
+                return [=] { collective->all_reduce(written, timeout); };
+            case OpKind::all_reduce_max:
+                return [=] { collective->all_reduce_max(written, timeout); };
+            case OpKind::all_gather:
+                return [=, rows = rows(op.writes.at(0))] {
+                    collective->all_gather_rows(read, written, rows, timeout);
+                };
+            case OpKind::reduce_scatter:
+                return [=, rows = rows(op.reads.at(0))] {
+                    collective->reduce_scatter_rows(read, written, rows, timeout);
+                };
+            case OpKind::broadcast:
+                return [=] { collective->broadcast(written, Rank(0), timeout); };
+            default:
+                break;
+        }
+        ATOLL_CHECK(false, "{} is no collective", name(op.kind));
+        return {};
     }
 
     // Runs one op of either kind of thread; a world's failure gets the op's name.

@@ -1,8 +1,10 @@
 // One rank of a Gloo group, for tests that start several as processes:
 //   island_member MEETING_DIRECTORY RANK SIZE TIMEOUT_MS SCENARIO
-// Scenarios: "once" runs every collective and prints a digest of all results; "forever" sums without end, touches
-// MEETING_DIRECTORY/summing after the first sum, and prints the error that ended it and the seconds it took from
-// the call to the error; "silent" joins, touches MEETING_DIRECTORY/joined and then calls nothing.
+// Scenarios: "once" runs every collective, and "messages" sends between all pairs, and each prints a digest of the
+// results; "forever" sums without end, and "exchanging" sends to and receives from both neighbours: they touch
+// MEETING_DIRECTORY/begun after the first time, and print the error that ended it and the seconds it took from the call
+// to the error; "silent" and "silent_messages" join
+// and then call nothing.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,40 +13,36 @@
 #include "comm/island/gloo_collective.h"
 #include "core/error.h"
 #include "core/file_system.h"
-#include "core/hash.h"
-#include "core/random.h"
+#include "support/collective_digest.h"
 
 namespace atl {
 namespace {
 
-std::string digest_of_all_calls(IslandCollective& group, Milliseconds timeout) {
-    Blake2b digest;
-    const RandomStream random(11, static_cast<std::uint64_t>(group.rank().value()));
-    // Fewer elements than ranks, none, odd, and more than a few segments.
-    for (const std::int64_t count : {0, 1, 2, 1'001, 300'007}) {
-        std::vector<float> narrow(static_cast<std::size_t>(count));
-        std::vector<double> wide(static_cast<std::size_t>(count));
-        for (std::int64_t i = 0; i < count; ++i) {
-            wide[i] = random.normal(i);
-            narrow[i] = static_cast<float>(wide[i]);
+void exchange_with_neighbours(PointToPoint& office, Milliseconds timeout) {
+    static std::vector<float> out(100'000, 1.0f);
+    static std::vector<float> in(100'000);
+    const Rank right(ring_modulo(office.rank().value() + 1, office.size()));
+    const Rank left(ring_modulo(office.rank().value() - 1, office.size()));
+    office.post_receive(view_of(in), left);
+    office.post_send(view_of(out), right);
+    office.wait_receive(left, timeout);
+    office.wait_send(right, timeout);
+}
+
+template <class Call>
+void repeat_until_error(const std::filesystem::path& directory, Rank rank, Call call) {
+    SystemClock clock;
+    TimePoint called;
+    try {
+        for (bool first = true;; first = false) {
+            called = clock.now();
+            call();
+            if (first && rank == Rank(0))
+                make_system_file_system()->write_text_atomically(directory / "begun", "");
         }
-        group.all_reduce(view_of(narrow), timeout);
-        group.all_reduce(view_of(wide), timeout);
-        digest.update(std::as_bytes(std::span(narrow)));
-        digest.update(std::as_bytes(std::span(wide)));
+    } catch (const CommError& error) {
+        fmt::print("{:.3f} {}\n", seconds(clock.now() - called), error.what());
     }
-    std::vector<float> copied(1'000, static_cast<float>(group.rank().value()));
-    group.broadcast(view_of(copied), Rank(group.size() - 1), timeout);
-    digest.update(std::as_bytes(std::span(copied)));
-    const std::string mine(static_cast<std::size_t>(group.rank().value()) * 7, 'a');
-    for (const std::string& other : group.all_gather(mine, timeout)) {
-        digest.update(std::as_bytes(std::span(other)));
-    }
-    const auto gathered = group.gather(mine, Rank(0), timeout);
-    const bool right_count =
-        static_cast<std::int32_t>(gathered.size()) == (group.rank() == Rank(0) ? group.size() : 0);
-    group.barrier(timeout);
-    return right_count ? digest.hex() : "gather returned the wrong count";
 }
 
 int run(int argc, char** argv) {
@@ -55,28 +53,26 @@ int run(int argc, char** argv) {
     const Milliseconds timeout(std::stoi(argv[4]));
     const std::string scenario = argv[5];
     auto rendezvous = make_file_rendezvous(directory, rank, size);
-    auto group = make_gloo_collective({.group = "dp", .rank = rank, .size = size}, *rendezvous);
-    const auto files = make_system_file_system();
-    if (scenario == "once") {
-        fmt::print("{}\n", digest_of_all_calls(*group, timeout));
-        return 0;
-    }
-    if (scenario == "silent") {
-        files->write_text_atomically(directory / "joined", "");
-        ::pause();
-        return 0;
-    }
-    SystemClock clock;
-    std::vector<float> values(1'000'000, 1.0f);
-    TimePoint called;
-    try {
-        for (bool first = true;; first = false) {
-            called = clock.now();
-            group->all_reduce(view_of(values), timeout);
-            if (first && rank == Rank(0)) files->write_text_atomically(directory / "summing", "");
+    const GlooOptions options{.group = "dp", .rank = rank, .size = size};
+    if (scenario == "messages" || scenario == "exchanging" || scenario == "silent_messages") {
+        auto office = make_gloo_point_to_point(options, *rendezvous);
+        if (scenario == "messages") {
+            fmt::print("{}\n", test::digest_of_messages(*office, timeout));
+        } else if (scenario == "silent_messages") {
+            ::pause();
+        } else {
+            repeat_until_error(directory, rank, [&] { exchange_with_neighbours(*office, timeout); });
         }
-    } catch (const CommError& error) {
-        fmt::print("{:.3f} {}\n", seconds(clock.now() - called), error.what());
+        return 0;
+    }
+    auto group = make_gloo_collective(options, *rendezvous);
+    if (scenario == "once") {
+        fmt::print("{}\n", test::digest_of_collectives(*group, timeout));
+    } else if (scenario == "silent") {
+        ::pause();
+    } else {
+        std::vector<float> values(1'000'000, 1.0f);
+        repeat_until_error(directory, rank, [&] { group->all_reduce(view_of(values), timeout); });
     }
     return 0;
 }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "comm/island/rendezvous.h"
 #include "comm/island/ring.h"
 #include "core/error.h"
@@ -35,14 +38,103 @@ TEST(LocalCollective, all_reduce_sums_each_chunk_in_ring_order_on_every_member) 
             for (std::int32_t chunk = 0; chunk < size; ++chunk) {
                 const RingChunk range = ring_chunk(count, size, chunk);
                 for (std::int64_t i = range.begin; i < range.end; ++i) {
-                    float sum = original[chunk][i];
+                    float sum = original[(chunk + 1) % size][i];
                     for (std::int32_t step = 1; step < size; ++step)
-                        sum += original[(chunk + step) % size][i];
+                        sum += original[(chunk + 1 + step) % size][i];
                     for (std::int32_t rank = 0; rank < size; ++rank) ASSERT_EQ(values[rank][i], sum);
                 }
             }
         }
     }
+}
+
+TEST(LocalCollective, reduce_scatter_then_all_gather_gives_every_member_the_sums_of_all) {
+    for (const std::int32_t size : {1, 2, 3, 5}) {
+        for (const std::int64_t rows : {0, 1, 4, 103}) {
+            constexpr std::int64_t kWidth = 7;
+            auto members = make_local_collectives(size, "tp");
+            test::run_ranks(size, [&](std::int32_t rank) {
+                std::vector<float> whole = values_of(rank, rows * kWidth);
+                const std::vector<float> original = whole;
+                std::vector<float> sum = whole;
+                const RingChunk range = ring_chunk(rows, size, rank);
+                std::vector<float> piece(static_cast<std::size_t>(range.size() * kWidth));
+                members[rank]->reduce_scatter_rows(view_of(whole), view_of(piece), rows, kTimeout);
+                EXPECT_EQ(whole, original);
+                std::vector<float> gathered(whole.size());
+                members[rank]->all_gather_rows(view_of(piece), view_of(gathered), rows, kTimeout);
+                members[rank]->all_reduce(view_of(sum), kTimeout);
+                // Element ranges of all_reduce are not row ranges: the sums may differ in their order alone.
+                for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(gathered[i], sum[i], 1e-5);
+                EXPECT_EQ(std::vector<float>(gathered.begin() + range.begin * kWidth,
+                                             gathered.begin() + range.end * kWidth),
+                          piece);
+            });
+        }
+    }
+}
+
+TEST(LocalCollective, all_reduce_max_keeps_the_largest_and_not_a_number_wins) {
+    constexpr std::int32_t kSize = 3;
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    for (std::int32_t sick = 0; sick < kSize; ++sick) {
+        auto members = make_local_collectives(kSize, "tp");
+        test::run_ranks(kSize, [&](std::int32_t rank) {
+            std::vector<float> values = {rank == sick ? kNan : 1.0f, static_cast<float>(rank), -1.0f};
+            members[rank]->all_reduce_max(view_of(values), kTimeout);
+            EXPECT_TRUE(std::isnan(values[0]));
+            EXPECT_EQ(values[1], 2.0f);
+            EXPECT_EQ(values[2], -1.0f);
+        });
+    }
+}
+
+TEST(LocalCollective, a_member_that_gives_up_tells_the_others_why) {
+    auto members = make_local_collectives(2, "tp");
+    std::string message;
+    test::run_ranks(2, [&](std::int32_t rank) {
+        if (rank == 1) return members[1]->give_up("its disk is full");
+        try {
+            members[0]->barrier(kTimeout);
+        } catch (const CommError& error) {
+            message = error.what();
+        }
+    });
+    EXPECT_NE(message.find("rank 1 gave up: its disk is full"), std::string::npos) << message;
+}
+
+TEST(LocalPointToPoint, messages_wait_for_nothing_when_posted_and_arrive_in_order) {
+    auto members = make_local_point_to_point(2, "world");
+    std::vector<float> first = {1, 2};
+    std::vector<float> second = {3};
+    members[0]->post_send(view_of(first), Rank(1));
+    members[0]->post_send(view_of(second), Rank(1));
+    std::vector<float> got_first(2);
+    std::vector<float> got_second(1);
+    members[1]->post_receive(view_of(got_first), Rank(0));
+    members[1]->wait_receive(Rank(0), kTimeout);
+    members[0]->wait_send(Rank(1), kTimeout);
+    members[1]->post_receive(view_of(got_second), Rank(0));
+    members[1]->wait_receive(Rank(0), kTimeout);
+    members[0]->wait_send(Rank(1), kTimeout);
+    EXPECT_EQ(got_first, first);
+    EXPECT_EQ(got_second, second);
+}
+
+TEST(LocalPointToPoint, a_message_that_does_not_come_names_peer_and_operation_at_the_timeout) {
+    auto members = make_local_point_to_point(3, "world");
+    std::vector<float> values(1);
+    members[0]->post_receive(view_of(values), Rank(2));
+    try {
+        members[0]->wait_receive(Rank(2), kShortTimeout);
+        FAIL() << "nobody sent, yet it returned";
+    } catch (const CommError& error) {
+        EXPECT_NE(
+            std::string(error.what()).find("receive at rank 0 from rank 2 in group world: waited 50 ms"),
+            std::string::npos)
+            << error.what();
+    }
+    EXPECT_THROW(members[1]->post_send(view_of(values), Rank(0)), CommError) << "the group stays broken";
 }
 
 TEST(LocalCollective, broadcast_gather_and_all_gather_move_the_right_bytes) {
