@@ -30,7 +30,8 @@ double fixed_sum(const T* x, std::int64_t count, Term term) {
         for (int lane = 0; lane < kFixedLanes; ++lane)
             sums.lane[lane] += term(static_cast<double>(x[i + lane]));
     }
-    for (int lane = 0; i < count; ++i, ++lane) sums.lane[lane] += term(static_cast<double>(x[i]));
+    const int rest = static_cast<int>(count - i);
+    for (int lane = 0; lane < rest; ++lane) sums.lane[lane] += term(static_cast<double>(x[i + lane]));
     return sums.sum();
 }
 
