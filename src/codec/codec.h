@@ -12,35 +12,66 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/instruction_set.h"
+
 namespace atl {
 
 // The numbers stand in packets: never renumber.
-enum class CodecId : std::uint8_t { identity = 1, fp16 = 2, bf16 = 3, int8 = 4 };
+enum class CodecId : std::uint8_t {
+    identity = 1,
+    fp16 = 2,
+    bf16 = 3,
+    int8 = 4,
+    int4 = 5,
+    e3m0 = 6,
+    sign = 7,
+    top_k = 8,
+};
+
+// What a codec made of a chunk.
+struct Body {
+    std::span<const std::byte> bytes;  // body_bytes(elements)
+    std::int64_t elements = 0;
+};
 
 class Codec {
   public:
+    explicit Codec(kernels::InstructionSet set) : set_(set) {}
     virtual ~Codec() = default;
+    Codec(const Codec&) = delete;
+    Codec& operator=(const Codec&) = delete;
 
     virtual CodecId id() const = 0;
-    virtual std::string_view name() const = 0;
+    virtual std::string_view name() const = 0;                         // what codec_from_name takes
     virtual std::int64_t body_bytes(std::int64_t elements) const = 0;  // exact, before zstd
 
     // False if a value is not finite or too large for the format; the body is then meaningless.
     [[nodiscard]] virtual bool encode(std::span<const float> values, std::span<std::byte> body) const = 0;
     // Whether every value it decodes to is finite. encode makes no other bodies; strangers may.
-    [[nodiscard]] virtual bool is_finite(std::span<const std::byte> body, std::int64_t elements) const = 0;
+    [[nodiscard]] virtual bool is_finite(const Body& body) const = 0;
     // values[i] = x[first + i]: any part of a body, so that several can be summed while they are in the cache.
-    virtual void decode(std::span<const std::byte> body, std::size_t first,
-                        std::span<float> values) const = 0;
+    virtual void decode(const Body& body, std::size_t first, std::span<float> values) const = 0;
     // sum[i] = sum[i] + weight · x[first + i], product and sum each rounded to fp32.
-    virtual void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
+    virtual void decode_add(const Body& body, std::size_t first, float weight,
                             std::span<float> sum) const = 0;
+
+    kernels::InstructionSet instruction_set() const { return set_; }
+
+  private:
+    kernels::InstructionSet set_;
 };
 
-// Codecs live as long as the program.
-const Codec& codec(CodecId id);
-const Codec& codec_from_name(std::string_view name);  // throws UserError naming those that exist
-const std::vector<const Codec*>& all_codecs();
-bool is_codec(std::uint8_t id);
+// Codecs live as long as the program. The instruction set changes their speed, never a bit.
+const std::vector<const Codec*>& all_codecs(kernels::InstructionSet set = kernels::best_instruction_set());
+// One of all_codecs, or "top_k_N" for any N from 1 to 4096; throws UserError naming those that exist.
+const Codec& codec_from_name(std::string_view name,
+                             kernels::InstructionSet set = kernels::best_instruction_set());
+
+// Carries the mean of what `contribution` carried: itself, or int8 if it has fewer than eight bits an element.
+const Codec& mean_codec(const Codec& contribution);
+// Its packets are so small that everybody gets everybody's: there is no second leg.
+bool is_gathered(const Codec& codec);
+// It loses so much that what is lost must be added to the next round (error_feedback.h).
+bool needs_error_feedback(const Codec& codec);
 
 }  // namespace atl

@@ -48,6 +48,8 @@ void for_each_block(std::span<const std::byte> body, const Work& work) {
 
 class IdentityCodec final : public Codec {
   public:
+    using Codec::Codec;
+
     CodecId id() const override { return CodecId::identity; }
     std::string_view name() const override { return "identity"; }
     std::int64_t body_bytes(std::int64_t elements) const override { return 4 * elements; }
@@ -55,26 +57,25 @@ class IdentityCodec final : public Codec {
     bool encode(std::span<const float> values, std::span<std::byte> body) const override {
         ATOLL_CHECK_EQ(values.size_bytes(), body.size());
         if (!body.empty()) std::memcpy(body.data(), values.data(), body.size());
-        return kernels::all_finite(values);
+        return kernels::all_finite(values, instruction_set());
     }
-    bool is_finite(std::span<const std::byte> body, std::int64_t elements) const override {
-        ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
+    bool is_finite(const Body& body) const override {
+        ATOLL_CHECK_EQ(body_bytes(body.elements), static_cast<std::int64_t>(body.bytes.size()));
         bool finite = true;
-        for_each_block<float>(body, [&](std::span<const float> block, std::size_t) {
-            finite = finite && kernels::all_finite(block);
+        for_each_block<float>(body.bytes, [&](std::span<const float> block, std::size_t) {
+            finite = finite && kernels::all_finite(block, instruction_set());
         });
         return finite;
     }
-    void decode(std::span<const std::byte> body, std::size_t first, std::span<float> values) const override {
-        const auto part = part_of<float>(body, first, values.size());
+    void decode(const Body& body, std::size_t first, std::span<float> values) const override {
+        const auto part = part_of<float>(body.bytes, first, values.size());
         if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());
     }
-    void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
-                    std::span<float> sum) const override {
-        for_each_block<float>(part_of<float>(body, first, sum.size()),
-                              [&](std::span<const float> block, std::size_t begin) {
-                                  kernels::add_weighted(block, weight, sum.subspan(begin, block.size()));
-                              });
+    void decode_add(const Body& body, std::size_t first, float weight, std::span<float> sum) const override {
+        for_each_block<float>(part_of<float>(body.bytes, first, sum.size()), [&](std::span<const float> block,
+                                                                                 std::size_t begin) {
+            kernels::add_weighted(block, weight, sum.subspan(begin, block.size()), instruction_set());
+        });
     }
 };
 
@@ -88,7 +89,7 @@ struct HalfFormat {
 
 class HalfCodec final : public Codec {
   public:
-    explicit HalfCodec(HalfFormat format) : format_(format) {}
+    HalfCodec(const HalfFormat& format, kernels::InstructionSet set) : Codec(set), format_(format) {}
 
     CodecId id() const override { return format_.id; }
     std::string_view name() const override { return format_.name; }
@@ -101,34 +102,33 @@ class HalfCodec final : public Codec {
         for (std::size_t begin = 0; begin < values.size(); begin += kBlockElements) {
             const auto block = values.subspan(begin, std::min(kBlockElements, values.size() - begin));
             const std::span<std::uint16_t> encoded(codes.data(), block.size());
-            format_.encode(block, encoded, kernels::best_instruction_set());
+            format_.encode(block, encoded, instruction_set());
             finite = finite && are_finite(encoded);
             std::memcpy(body.data() + 2 * begin, codes.data(), encoded.size_bytes());
         }
         return finite;
     }
-    bool is_finite(std::span<const std::byte> body, std::int64_t elements) const override {
-        ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
+    bool is_finite(const Body& body) const override {
+        ATOLL_CHECK_EQ(body_bytes(body.elements), static_cast<std::int64_t>(body.bytes.size()));
         bool finite = true;
-        for_each_block<std::uint16_t>(body, [&](std::span<const std::uint16_t> block, std::size_t) {
+        for_each_block<std::uint16_t>(body.bytes, [&](std::span<const std::uint16_t> block, std::size_t) {
             finite = finite && are_finite(block);
         });
         return finite;
     }
-    void decode(std::span<const std::byte> body, std::size_t first, std::span<float> values) const override {
-        const auto part = part_of<std::uint16_t>(body, first, values.size());
+    void decode(const Body& body, std::size_t first, std::span<float> values) const override {
+        const auto part = part_of<std::uint16_t>(body.bytes, first, values.size());
         for_each_block<std::uint16_t>(part, [&](std::span<const std::uint16_t> block, std::size_t begin) {
-            format_.decode(block, values.subspan(begin, block.size()), kernels::best_instruction_set());
+            format_.decode(block, values.subspan(begin, block.size()), instruction_set());
         });
     }
-    void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
-                    std::span<float> sum) const override {
-        const auto part = part_of<std::uint16_t>(body, first, sum.size());
+    void decode_add(const Body& body, std::size_t first, float weight, std::span<float> sum) const override {
+        const auto part = part_of<std::uint16_t>(body.bytes, first, sum.size());
         std::array<float, kBlockElements> values;
         for_each_block<std::uint16_t>(part, [&](std::span<const std::uint16_t> block, std::size_t begin) {
             const std::span<float> decoded(values.data(), block.size());
-            format_.decode(block, decoded, kernels::best_instruction_set());
-            kernels::add_weighted(decoded, weight, sum.subspan(begin, block.size()));
+            format_.decode(block, decoded, instruction_set());
+            kernels::add_weighted(decoded, weight, sum.subspan(begin, block.size()), instruction_set());
         });
     }
 
@@ -146,6 +146,7 @@ class HalfCodec final : public Codec {
 
 class Int8Codec final : public Codec {
   public:
+    using Codec::Codec;
     using Codebook = std::array<float, kernels::kInt8Bins>;
 
     CodecId id() const override { return CodecId::int8; }
@@ -158,27 +159,28 @@ class Int8Codec final : public Codec {
         ATOLL_CHECK_EQ(body_bytes(static_cast<std::int64_t>(values.size())),
                        static_cast<std::int64_t>(body.size()));
         if (values.empty()) return true;
-        const kernels::Moments moments = kernels::moments(values);
+        const kernels::Moments moments = kernels::moments(values, instruction_set());
         if (!moments.is_finite()) return false;
         Codebook codebook;
         const auto codes = body.subspan(sizeof(Codebook));
         kernels::int8_encode(values, moments, {reinterpret_cast<std::uint8_t*>(codes.data()), codes.size()},
-                             codebook);
+                             codebook, instruction_set());
         std::memcpy(body.data(), codebook.data(), sizeof(Codebook));
-        return kernels::all_finite(codebook);
+        return kernels::all_finite(codebook, instruction_set());
     }
-    bool is_finite(std::span<const std::byte> body, std::int64_t elements) const override {
-        ATOLL_CHECK_EQ(body_bytes(elements), static_cast<std::int64_t>(body.size()));
-        return body.empty() || kernels::all_finite(codebook_of(body));
+    bool is_finite(const Body& body) const override {
+        ATOLL_CHECK_EQ(body_bytes(body.elements), static_cast<std::int64_t>(body.bytes.size()));
+        return body.bytes.empty() || kernels::all_finite(codebook_of(body.bytes), instruction_set());
     }
-    void decode(std::span<const std::byte> body, std::size_t first, std::span<float> values) const override {
+    void decode(const Body& body, std::size_t first, std::span<float> values) const override {
         if (values.empty()) return;
-        kernels::int8_decode(codes_of(body, first, values.size()), codebook_of(body), values);
+        kernels::int8_decode(codes_of(body.bytes, first, values.size()), codebook_of(body.bytes), values,
+                             instruction_set());
     }
-    void decode_add(std::span<const std::byte> body, std::size_t first, float weight,
-                    std::span<float> sum) const override {
+    void decode_add(const Body& body, std::size_t first, float weight, std::span<float> sum) const override {
         if (sum.empty()) return;
-        kernels::int8_decode_add(codes_of(body, first, sum.size()), codebook_of(body), weight, sum);
+        kernels::int8_decode_add(codes_of(body.bytes, first, sum.size()), codebook_of(body.bytes), weight,
+                                 sum, instruction_set());
     }
 
   private:
@@ -194,25 +196,18 @@ class Int8Codec final : public Codec {
     }
 };
 
+constexpr HalfFormat kFp16{CodecId::fp16, "fp16", 0x7C00, &kernels::fp16_encode, &kernels::fp16_decode};
+constexpr HalfFormat kBf16{CodecId::bf16, "bf16", 0x7F80, &kernels::bf16_encode, &kernels::bf16_decode};
+
 }  // namespace
 
-const Codec& identity_codec() {
-    static const IdentityCodec codec;
-    return codec;
-}
-const Codec& fp16_codec() {
-    static const HalfCodec codec(
-        {CodecId::fp16, "fp16", 0x7C00, &kernels::fp16_encode, &kernels::fp16_decode});
-    return codec;
-}
-const Codec& bf16_codec() {
-    static const HalfCodec codec(
-        {CodecId::bf16, "bf16", 0x7F80, &kernels::bf16_encode, &kernels::bf16_decode});
-    return codec;
-}
-const Codec& int8_codec() {
-    static const Int8Codec codec;
-    return codec;
+std::vector<std::unique_ptr<const Codec>> make_dense_codecs(kernels::InstructionSet set) {
+    std::vector<std::unique_ptr<const Codec>> codecs;
+    codecs.push_back(std::make_unique<IdentityCodec>(set));
+    codecs.push_back(std::make_unique<HalfCodec>(kFp16, set));
+    codecs.push_back(std::make_unique<HalfCodec>(kBf16, set));
+    codecs.push_back(std::make_unique<Int8Codec>(set));
+    return codecs;
 }
 
 }  // namespace atl

@@ -1,13 +1,17 @@
 // The codecs that give every element its own code. codec.h is the contract; FORMAT.md gives the bodies.
+//
+//   identity  fp32 as it is: 4 bytes an element
+//   fp16      IEEE 754 binary16, 2 bytes; refuses what rounds beyond 65504
+//   bf16      the upper half of fp32, 2 bytes
+//   int8      1 byte and a codebook of 1 KiB per chunk: kernels/int8_code.h
 #pragma once
+
+#include <memory>
 
 #include "codec/codec.h"
 
 namespace atl {
 
-const Codec& identity_codec();  // fp32 as it is: 4 bytes an element
-const Codec& fp16_codec();      // IEEE 754 binary16, 2 bytes; refuses what rounds beyond 65504
-const Codec& bf16_codec();      // the upper half of fp32, 2 bytes
-const Codec& int8_codec();      // 1 byte and a codebook of 1 KiB per chunk: kernels/int8_code.h
+std::vector<std::unique_ptr<const Codec>> make_dense_codecs(kernels::InstructionSet set);  // in this order
 
 }  // namespace atl

@@ -84,7 +84,7 @@ std::optional<Packet> PacketEncoder::encode(std::span<const float> values,
     if (owner && codec_->id() == CodecId::identity) {
         packet.owner = owner;
         packet.body = std::as_bytes(values);
-        if (!codec_->is_finite(packet.body, packet.elements)) return {};
+        if (!codec_->is_finite({packet.body, packet.elements})) return {};
     } else {
         const Bytes body = allocate(static_cast<std::size_t>(codec_->body_bytes(packet.elements)));
         if (!codec_->encode(values, body.span())) return {};
@@ -175,7 +175,7 @@ std::optional<std::span<const std::byte>> PacketDecoder::plain_body(const Packet
 std::string PacketDecoder::verify(const Packet& packet) {
     const auto body = plain_body(packet, decompressor_->scratch);
     if (!body) return "the body can't be decompressed";
-    if (!codec_->is_finite(*body, packet.elements)) return "it holds values that are not finite";
+    if (!codec_->is_finite({*body, packet.elements})) return "it holds values that are not finite";
     return {};
 }
 
@@ -183,7 +183,7 @@ void PacketDecoder::decode(const Packet& packet, std::span<float> values) {
     ATOLL_CHECK_EQ(packet.elements, static_cast<std::int64_t>(values.size()));
     const auto body = plain_body(packet, decompressor_->scratch);
     ATOLL_CHECK(body.has_value(), "a packet that was never verified");
-    codec_->decode(*body, 0, values);
+    codec_->decode({*body, packet.elements}, 0, values);
 }
 
 }  // namespace atl

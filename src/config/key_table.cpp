@@ -11,7 +11,8 @@ constexpr std::array<std::string_view, 2> kModelKinds = {"llama", "gpt2"};
 constexpr std::array<std::string_view, 2> kOptimKinds = {"adamw", "sgd"};
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "cosine", "wsd"};
 constexpr std::array<std::string_view, 2> kOuterMethods = {"diloco", "average"};
-constexpr std::array<std::string_view, 4> kCodecs = {"identity", "fp16", "bf16", "int8"};
+constexpr std::array<std::string_view, 7> kCodecs = {"identity", "fp16", "bf16", "int8",
+                                                     "int4",     "e3m0", "sign"};
 constexpr std::array<std::string_view, 1> kTransports = {"zmq"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 2> kSecurityModes = {"loopback", "insecure"};

@@ -93,7 +93,7 @@ struct OuterConfig {
 };
 
 struct ExchangeConfig {
-    std::string codec = "int8";  // identity, fp16, bf16, int8
+    std::string codec = "int8";  // of contributions; wire_codec.h gives its whole name
     std::string transport = "zmq";
     bool zstd = true;            // where it makes packets smaller
     std::int64_t min_sites = 1;  // fewer left: nothing is applied

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "config/key_table.h"
+#include "config/wire_codec.h"
 
 namespace atl {
 namespace {
@@ -49,7 +50,9 @@ CoordinatorOptions coordinator_options(const RunConfig& config, std::optional<St
     options.min_sites = config.exchange.min_sites;
     RunNumbers& numbers = options.numbers;
     numbers.method.method = setting(options.settings, "outer.method");
-    numbers.method.codec = config.exchange.codec;
+    const WireCodec codec = wire_codec(config.exchange);
+    numbers.method.codec = codec.name;
+    numbers.gather = codec.gathered;
     numbers.method.outer_lr = config.outer.lr;
     numbers.method.outer_momentum = config.outer.momentum;
     numbers.method.nesterov = config.outer.nesterov;

@@ -38,6 +38,7 @@ struct ExchangeOptions {
     SiteOptions site;
     Milliseconds heartbeat{250};
     bool zstd = true;
+    kernels::InstructionSet instruction_set = kernels::best_instruction_set();  // changes no bit
 };
 
 // The own Δ of one fragment. `work` is the number of the StartRound order it was made for.
@@ -88,7 +89,7 @@ class SiteDriver {
     std::int64_t stored_bytes() const { return store_.bytes(); }
 
   private:
-    struct Tools;                             // encoder and decoder of the codec in use
+    struct Tools;                             // encoders and decoders of the codecs in use
     static constexpr SiteId kNothingYet{-2};  // no site's number
     struct Encoding {
         Contribution contribution;

@@ -24,8 +24,9 @@ MeanWeights weights_of(const std::vector<Contributor>& contributors) {
 
 SiteDriver::Tools& SiteDriver::tools() {
     ATOLL_CHECK(plan_.has_value(), "no plan names a codec yet");
-    const Codec& agreed = codec_from_name(plan_->numbers.codec);
-    if (!tools_ || &tools_->codec != &agreed) tools_ = std::make_unique<Tools>(agreed, options_.zstd);
+    const Codec& agreed = codec_from_name(plan_->numbers.codec, options_.instruction_set);
+    if (!tools_ || &tools_->contribution.codec != &agreed)
+        tools_ = std::make_unique<Tools>(agreed, options_.zstd);
     return *tools_;
 }
 
@@ -67,9 +68,10 @@ bool SiteDriver::encode_next() {
     const FragmentPlan plan = *layout(own.round, own.fragment);
     const std::int64_t chunk = encoding.next_chunk++;
     const std::span<const float> values(*own.delta);
-    auto packet = tools().encoder.encode(values.subspan(static_cast<std::size_t>(plan.chunk_begin(chunk)),
-                                                        static_cast<std::size_t>(plan.chunk_size(chunk))),
-                                         own.delta);
+    auto packet =
+        tools().contribution.encoder.encode(values.subspan(static_cast<std::size_t>(plan.chunk_begin(chunk)),
+                                                           static_cast<std::size_t>(plan.chunk_size(chunk))),
+                                            own.delta);
     if (!packet) {
         refuse_own(own);
         return true;
@@ -93,7 +95,7 @@ void SiteDriver::refuse_own(const Contribution& contribution) {
     log_.warning(
         "[exchange] round {} fragment {}: the own contribution has values that {} can't carry; it is "
         "withdrawn",
-        contribution.round, contribution.fragment, tools().codec.name());
+        contribution.round, contribution.fragment, tools().contribution.codec.name());
     ContributionFacts facts = contribution.facts;
     facts.finite = false;
     const FragmentId fragment = contribution.fragment;
@@ -148,9 +150,10 @@ bool SiteDriver::is_void(const PacketKey& key) const {
 
 std::optional<Packet> SiteDriver::verified(const ArrivedPacket& arrived, const FragmentPlan& plan) {
     const Payload& body = arrived.body;
+    Tools::OfLeg& leg = tools().of(arrived.key.leg);
     ReadPacket read = read_packet(arrived.header, std::make_shared<const Payload>(body), body.bytes(),
-                                  body.hash(), tools().codec, plan.chunk_size(arrived.key.chunk));
-    if (read.packet) read.problem = tools().decoder.verify(*read.packet);
+                                  body.hash(), leg.codec, plan.chunk_size(arrived.key.chunk));
+    if (read.packet) read.problem = leg.decoder.verify(*read.packet);
     if (read.problem.empty()) return std::move(read.packet);
     log_.warning("[exchange] round {} fragment {} chunk {}: the packet of site {} is no good: {}",
                  arrived.key.round, arrived.key.fragment, arrived.key.chunk, called(arrived.key.origin),
@@ -181,7 +184,7 @@ std::optional<SiteId> SiteDriver::take_into_mean(const PacketKey& key) {
     if (mean.has(key.chunk)) return {};
     if (made_of->direct && key.leg == Leg::contribution) return sum_directly(*plan, *made_of, key.chunk);
     if (!made_of->direct && key.leg == Leg::mean && key.attempt == made_of->attempt) {
-        tools().decoder.decode(*store_.find(key), mean.chunk(key.chunk));
+        tools().mean.decoder.decode(*store_.find(key), mean.chunk(key.chunk));
         mean.set(key.chunk);
     }
     return {};
@@ -205,7 +208,7 @@ std::optional<SiteId> SiteDriver::sum(const std::vector<Contributor>& contributo
         packets.push_back(store_.find(key));
         if (packets.back() == nullptr) return kNothingYet;
     }
-    const auto place = weighted_mean(tools().decoder, packets, weights_of(contributors), mean);
+    const auto place = weighted_mean(tools().contribution.decoder, packets, weights_of(contributors), mean);
     if (!place) return {};
     return contributors[*place].site;
 }
@@ -222,8 +225,9 @@ void SiteDriver::reduce(const site_action::ReduceChunk& order) {
         return handle(site_event::PacketUnusable{key, ComplaintKind::non_finite});
     }
     // The owner, too, goes on with what the others decode, never with the sum itself.
-    auto packet = tools().encoder.encode(mean);
-    ATOLL_CHECK(packet.has_value(), "the mean of values that {} can carry", tools().codec.name());
+    auto packet = tools().mean.encoder.encode(mean);
+    ATOLL_CHECK(packet.has_value(), "the mean of values that {} can carry",
+                tools().contribution.codec.name());
     const PacketKey mine{Leg::mean,     order.round,       order.fragment,
                          order.attempt, transport_.self(), order.chunk};
     const PacketDigest digest = packet->digest();
@@ -253,7 +257,7 @@ void SiteDriver::finish_mean(const Commit& commit) {
             key.origin = made_of.owner_of(chunk);
             const Packet* packet = store_.find(key);
             ATOLL_CHECK(packet != nullptr, "chunk {} of a commit is not here", chunk);
-            tools().decoder.decode(*packet, mean.chunk(chunk));
+            tools().mean.decoder.decode(*packet, mean.chunk(chunk));
         }
         mean.set(chunk);
     }

@@ -28,6 +28,9 @@ const std::map<std::string_view, Golden> kGolden = {
     {"fp16", {"73049956ac98145fb5476922276a187a", "548c135d8400e2e6aec5095fb63a0565"}},
     {"bf16", {"1e96e5125e0c5823e9e2b457ccd3774c", "65d8fb60bb81dfa9186b85ec4e34a957"}},
     {"int8", {"99f4e7dc349286187011c3bbd606d292", "078dd35dd4c77ffaca0cf5ecbd47243b"}},
+    {"int4", {"8fc941ba15d40cc86fce233e682e896d", "4ce38b70e48c0fcf361b08412fd8e085"}},
+    {"e3m0", {"29092c5aa56bc4462aaf538a4895afd4", "d0ab09f26798d41bff54828a2b404f46"}},
+    {"sign", {"7408994a4f90d9dd6ed13e09daba18d5", "6ff8a27869218a445b373d321ecf312c"}},
 };
 
 TEST(GoldenPackets, bytes_and_decoded_values_are_those_of_the_format) {
@@ -43,6 +46,20 @@ TEST(GoldenPackets, bytes_and_decoded_values_are_those_of_the_format) {
         EXPECT_EQ(xxh3_128(bytes).hex(), golden.packet) << each->name();
         EXPECT_EQ(xxh3_128(std::as_bytes(std::span(decoded))).hex(), golden.decoded) << each->name();
     }
+}
+
+std::vector<int> body_of(std::string_view codec, const std::vector<float>& values) {
+    const auto packet = PacketEncoder(codec_from_name(codec), false).encode(values);
+    std::vector<int> body;
+    for (const std::byte byte : packet->body) body.push_back(static_cast<int>(byte));
+    return body;
+}
+
+TEST(GoldenPackets, narrow_bodies_are_laid_out_as_documented) {
+    using Bytes = std::vector<int>;
+    EXPECT_EQ(body_of("int4", {7, -3, 1}), (Bytes{0xE0, 0x40, 7 | 1 << 4, 13}));
+    EXPECT_EQ(body_of("e3m0", {1, -0.5, 0.25}), (Bytes{0x80, 0x3F, 7 | 5 << 4, 8 | 6}));
+    EXPECT_EQ(body_of("sign", {1, -1, 1, 1, 1, 1, 1, 1, -1}), (Bytes{0x80, 0x3F, 0x10, 0x01}));
 }
 
 TEST(GoldenPackets, the_header_is_laid_out_as_documented) {

@@ -5,6 +5,7 @@
 #include "codec/packet.h"
 #include "core/random.h"
 #include "rounds/overloaded.h"
+#include "support/kernel_testing.h"
 #include "support/site_transport.h"
 
 namespace atl::test {
@@ -18,6 +19,7 @@ CoordinatorOptions coordinator_options(const WorldOptions& world) {
     options.run_id = "test";
     for (int site = 0; site < world.sites; ++site) options.site_names.push_back(fmt::format("site{}", site));
     options.numbers.method.codec = world.codec;
+    options.numbers.gather = is_gathered(codec_from_name(world.codec));
     options.numbers.inner_steps = 2;
     options.numbers.total_steps = 2 * world.rounds;
     options.numbers.chunk_elements = world.chunk_elements;
@@ -77,12 +79,18 @@ void World::start(int number, Incarnation incarnation) {
     site.control = std::make_unique<Link>();
     ExchangeOptions options;
     options.zstd = options_.zstd;
+    options.instruction_set = instruction_set(number);
     options.site.run_id = "test";
     options.site.self = {SiteId(number), fmt::format("site{}", number), incarnation, ""};
     options.site.hello.blocks_per_epoch = 1000;
     options.site.hello.fragment_elements = {options_.elements};
     site.driver = std::make_unique<SiteDriver>(std::move(options), *site.transport, *site.control,
                                                network_.clock(), Log("test", LogLevel::error));
+}
+
+kernels::InstructionSet World::instruction_set(int site) const {
+    const auto sets = supported_sets();
+    return options_.mixed_processors ? sets[static_cast<std::size_t>(site) % sets.size()] : sets.back();
 }
 
 void World::kill(int number) {

@@ -20,6 +20,7 @@ struct WorldOptions {
     int sites = 2;
     std::string codec = "int8";
     bool zstd = false;
+    bool mixed_processors = false;  // sites take turns with the instruction sets there are
     std::int64_t elements = 10'000;
     std::int64_t chunk_elements = 1024;
     std::int64_t rounds = 3;
@@ -52,6 +53,7 @@ class World {
 
     const std::map<Round, std::vector<float>>& means(int site) const { return sites_.at(site)->means; }
     const std::map<Round, Commit>& commits(int site) const { return sites_.at(site)->commits; }
+    kernels::InstructionSet instruction_set(int site) const;
     SiteDriver& driver(int site) { return *sites_.at(site)->driver; }
     SiteTransport& transport(int site) { return *sites_.at(site)->transport; }
     // The mean that the commit of `round` must have, by a plain loop over what the codec makes of each Δ.

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
+#include "config/wire_codec.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/random.h"
+#include "support/kernel_testing.h"
 
 namespace atl {
 namespace {
@@ -26,13 +29,13 @@ std::vector<std::byte> encoded(const Codec& codec, std::span<const float> values
     std::vector<std::byte> body(
         static_cast<std::size_t>(codec.body_bytes(static_cast<std::int64_t>(values.size()))));
     EXPECT_TRUE(codec.encode(values, body));
-    EXPECT_TRUE(codec.is_finite(body, static_cast<std::int64_t>(values.size())));
+    EXPECT_TRUE(codec.is_finite({body, static_cast<std::int64_t>(values.size())}));
     return body;
 }
 
 std::vector<float> decoded(const Codec& codec, std::span<const std::byte> body, std::size_t count) {
     std::vector<float> values(count, -1.0F);
-    codec.decode(body, 0, values);
+    codec.decode({body, static_cast<std::int64_t>(count)}, 0, values);
     return values;
 }
 
@@ -85,6 +88,7 @@ TEST_P(CodecTest, denormal_one_sided_and_lonely_values_stay_finite_and_close) {
         for (const float value : there_and_back(codec_, values)) ASSERT_LE(std::abs(value), 1e-19F);
     }
     if (codec_.id() == CodecId::fp16) return;  // 1e30 is beyond its range
+    if (codec_.id() == CodecId::sign) return;  // one magnitude for the whole block
     const auto output = there_and_back(codec_, lonely);
     EXPECT_NEAR(output[17], 1e30F, 1e28F);
     EXPECT_LT(std::abs(output[18]), 1e20F);  // a zero beside it, to the rounding of its bin's sum
@@ -100,7 +104,7 @@ TEST_P(CodecTest, decode_add_is_the_weighted_sum_with_every_operation_rounded) {
         volatile const float product = 0.3F * plain[i];
         expected[i] = expected[i] + product;
     }
-    codec_.decode_add(body, 0, 0.3F, sum);
+    codec_.decode_add({body, 3001}, 0, 0.3F, sum);
     EXPECT_EQ(sum, expected);
 }
 
@@ -114,9 +118,9 @@ TEST_P(CodecTest, a_body_may_lie_at_any_address) {
         const std::span<const std::byte> view = std::span<const std::byte>(shifted).subspan(shift);
         EXPECT_EQ(decoded(codec_, view, values.size()), expected);
         std::vector<float> sum(values.size(), 0.0F);
-        codec_.decode_add(view, 0, 1.0F, sum);
+        codec_.decode_add({view, 3001}, 0, 1.0F, sum);
         EXPECT_EQ(sum, expected);
-        EXPECT_TRUE(codec_.is_finite(view, 3001));
+        EXPECT_TRUE(codec_.is_finite({view, 3001}));
     }
 }
 
@@ -126,22 +130,30 @@ TEST_P(CodecTest, any_part_of_a_body_decodes_as_it_does_within_the_whole) {
     const auto whole = decoded(codec_, body, values.size());
     for (const auto& [first, count] : {std::pair(0, 1), std::pair(1, 2048), std::pair(2047, 2953)}) {
         std::vector<float> part(static_cast<std::size_t>(count));
-        codec_.decode(body, static_cast<std::size_t>(first), part);
+        codec_.decode({body, 5000}, static_cast<std::size_t>(first), part);
         EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first));
         std::vector<float> sum(part.size(), 0.0F);
-        codec_.decode_add(body, static_cast<std::size_t>(first), 1.0F, sum);
+        codec_.decode_add({body, 5000}, static_cast<std::size_t>(first), 1.0F, sum);
         EXPECT_EQ(sum, part);
     }
 }
 
-TEST_P(CodecTest, a_codec_is_found_by_its_number_and_its_name) {
-    EXPECT_EQ(&codec(codec_.id()), &codec_);
-    EXPECT_EQ(&codec_from_name(codec_.name()), &codec_);
-    EXPECT_TRUE(is_codec(static_cast<std::uint8_t>(codec_.id())));
+TEST_P(CodecTest, a_codec_is_found_by_its_name) {
+    EXPECT_EQ(&codec_from_name(codec_.name(), codec_.instruction_set()), &codec_);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CodecTest, testing::ValuesIn(all_codecs()),
-                         [](const auto& info) { return std::string(info.param->name()); });
+std::vector<const Codec*> codecs_on_every_instruction_set() {
+    std::vector<const Codec*> codecs;
+    for (const auto set : test::supported_sets())
+        codecs.insert(codecs.end(), all_codecs(set).begin(), all_codecs(set).end());
+    return codecs;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CodecTest, testing::ValuesIn(codecs_on_every_instruction_set()),
+                         [](const auto& info) {
+                             return fmt::format("{}_{}", info.param->name(),
+                                                name(info.param->instruction_set()));
+                         });
 
 TEST(Codec, body_sizes_are_the_formula) {
     for (const std::int64_t n : {0, 1, 1000, 65536}) {
@@ -149,6 +161,9 @@ TEST(Codec, body_sizes_are_the_formula) {
         EXPECT_EQ(codec_from_name("fp16").body_bytes(n), 2 * n);
         EXPECT_EQ(codec_from_name("bf16").body_bytes(n), 2 * n);
         EXPECT_EQ(codec_from_name("int8").body_bytes(n), n == 0 ? 0 : 1024 + n);
+        EXPECT_EQ(codec_from_name("int4").body_bytes(n), 2 * ((n + 63) / 64) + (n + 1) / 2);
+        EXPECT_EQ(codec_from_name("e3m0").body_bytes(n), 2 * ((n + 255) / 256) + (n + 1) / 2);
+        EXPECT_EQ(codec_from_name("sign").body_bytes(n), 2 * ((n + 255) / 256) + (n + 7) / 8);
     }
 }
 
@@ -161,6 +176,9 @@ TEST(Codec, errors_on_normal_values_stay_within_their_bounds) {
     EXPECT_LT(error("fp16"), std::pow(2.0, -11));
     EXPECT_LT(error("bf16"), std::pow(2.0, -8));
     EXPECT_NEAR(error("int8"), 0.0135, 0.0005);  // ±6 sigma in 256 bins: 12/256/sqrt(12)
+    EXPECT_NEAR(error("int4"), 0.108, 0.005);    // a 7th of the largest of 64, over sqrt(12)
+    EXPECT_NEAR(error("e3m0"), 0.19, 0.02);
+    EXPECT_NEAR(error("sign"), std::sqrt(1 - 2 / std::numbers::pi), 0.005);
 }
 
 TEST(Codec, int8_keeps_the_sum_of_a_chunk) {
@@ -194,7 +212,26 @@ TEST(Codec, bodies_of_strangers_that_decode_to_nonsense_are_recognised) {
     for (const Codec* each : all_codecs()) {
         auto body = encoded(*each, normal_values(300, 9));
         std::ranges::fill(body, std::byte{0xFF});  // all formats read this as not a number
-        EXPECT_FALSE(each->is_finite(body, 300)) << each->name();
+        EXPECT_FALSE(each->is_finite({body, 300})) << each->name();
+    }
+}
+
+TEST(Codec, a_narrow_contribution_has_a_mean_of_eight_bits) {
+    for (const char* dense : {"identity", "fp16", "bf16", "int8"})
+        EXPECT_EQ(&mean_codec(codec_from_name(dense)), &codec_from_name(dense));
+    for (const char* narrow : {"int4", "e3m0", "sign"}) {
+        for (const auto set : test::supported_sets())
+            EXPECT_EQ(&mean_codec(codec_from_name(narrow, set)), &codec_from_name("int8", set));
+    }
+}
+
+TEST(Codec, the_configuration_knows_what_each_codec_is) {
+    for (const Codec* each : all_codecs()) {
+        ExchangeConfig exchange;
+        exchange.codec = each->name();
+        const WireCodec wire = wire_codec(exchange);
+        EXPECT_EQ(&codec_from_name(wire.name), each);
+        EXPECT_EQ(wire.gathered, is_gathered(*each)) << wire.name;
     }
 }
 

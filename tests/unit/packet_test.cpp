@@ -122,7 +122,7 @@ TEST_P(PacketTest, a_packet_of_another_size_or_codec_is_refused_with_the_reason)
     const auto wrong_size =
         read_packet(packet->header, packet->owner, packet->body, packet->body_hash, codec_, 99);
     EXPECT_NE(wrong_size.problem.find("100 elements; the chunk has 99"), std::string::npos);
-    const Codec& other = codec(codec_.id() == CodecId::int8 ? CodecId::fp16 : CodecId::int8);
+    const Codec& other = codec_from_name(codec_.id() == CodecId::int8 ? "fp16" : "int8");
     const auto wrong_codec =
         read_packet(packet->header, packet->owner, packet->body, packet->body_hash, other, 100);
     EXPECT_NE(wrong_codec.problem.find("was agreed"), std::string::npos);
