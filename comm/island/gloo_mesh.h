@@ -57,6 +57,10 @@ class GlooMesh {
 
     void give_up(const std::string& why);
 
+    // For Gloo's own algorithms over the same connections.
+    const std::shared_ptr<gloo::transport::Device>& device() const { return device_; }
+    const std::shared_ptr<gloo::transport::Context>& context() const { return context_; }
+
   private:
     void connect(Rendezvous& rendezvous);
     void notice(const Departure& departure);

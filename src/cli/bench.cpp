@@ -1,6 +1,8 @@
-// `atoll bench CONFIG`: how fast one island trains, beside the matmul peak of the same run.
+// `atoll bench CONFIG`: how fast one island trains, beside the matmul peak of the same run. Its subverbs measure one
+// part each.
 #include "cli/verbs.h"
 #include "cli/worker_command.h"
+#include "core/error.h"
 
 namespace atl::cli {
 namespace {
@@ -13,6 +15,8 @@ struct BenchOptions {
 };
 
 int bench(const BenchOptions& options) {
+    if (options.config.file.empty())
+        throw UserError("[bench] CONFIG or one of the subverbs is required: see --help");
     std::vector<std::string> arguments{"bench",     options.config.file.string(),
                                        "--steps",   std::to_string(options.steps),
                                        "--threads", std::to_string(options.threads)};
@@ -27,12 +31,17 @@ void add_bench(CLI::App& app, Context& context) {
     const auto options = std::make_shared<BenchOptions>();
     CLI::App& verb = *app.add_subcommand("bench", "Speed and memory of one island on random tokens");
     add_config_options(verb, options->config);
+    verb.get_option("config")->required(false);  // not for the subverbs
+    add_bench_exchange(verb, context);
     verb.add_option("--steps", options->steps, "Timed steps")->check(at_least(1))->capture_default_str();
     verb.add_option("--threads", options->threads, "Compute threads")
         ->check(at_least(1))
         ->capture_default_str();
     verb.add_flag("--json", options->json, "Print one JSON object");
-    verb.callback([&context, options] { context.command = [options] { return bench(*options); }; });
+    verb.callback([&context, &verb, options] {
+        if (!verb.get_subcommands().empty()) return;  // a subverb was chosen
+        context.command = [options] { return bench(*options); };
+    });
 }
 
 }  // namespace atl::cli

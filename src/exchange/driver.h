@@ -22,17 +22,10 @@
 #include "exchange/send_queue.h"
 #include "exchange/state_transfer.h"
 #include "exchange/wire.h"
+#include "rounds/control_link.h"
 #include "rounds/site_state.h"
 
 namespace atl {
-
-// The way to the coordinator, as far as the exchange needs it. Neither call blocks or throws.
-class ControlLink {
-  public:
-    virtual ~ControlLink() = default;
-    virtual void send(const Report& report) = 0;
-    virtual std::optional<View> receive() = 0;  // the newest that came since the last call
-};
 
 struct ExchangeOptions {
     SiteOptions site;

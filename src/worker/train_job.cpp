@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <random>
 
@@ -8,7 +7,7 @@
 #include "comm/island/rendezvous.h"
 #include "comm/site/zmq_transport.h"
 #include "config/load_config.h"
-#include "coordinator/client.h"
+#include "coordinator/coordinator_link.h"
 #include "coordinator/run_options.h"
 #include "core/error.h"
 #include "island/bench.h"
@@ -64,36 +63,6 @@ class IslandGroups {
     std::unique_ptr<Rendezvous> rendezvous_;
     std::unique_ptr<IslandCollective> gradients_;
     std::unique_ptr<IslandCollective> orders_;
-};
-
-// The control connection as the exchange's thread uses it: made there at its first call, because a client stays
-// with the thread that made it.
-class CoordinatorLink final : public ControlLink {
-  public:
-    CoordinatorLink(ControlClientOptions options, const Clock& clock)
-        : options_(std::move(options)), clock_(clock), last_heard_(clock.now()) {}
-
-    void send(const Report& report) override { client().send(report); }
-    std::optional<View> receive() override {
-        auto view = client().receive(clock_.now());
-        if (view) last_heard_ = clock_.now();
-        return view;
-    }
-    // From any thread: how long nothing has come.
-    Milliseconds silence() const {
-        return std::chrono::duration_cast<Milliseconds>(clock_.now() - last_heard_.load());
-    }
-
-  private:
-    ControlClient& client() {
-        if (!client_) client_.emplace(options_, clock_);
-        return *client_;
-    }
-
-    ControlClientOptions options_;
-    const Clock& clock_;
-    std::atomic<TimePoint> last_heard_;
-    std::optional<ControlClient> client_;
 };
 
 // A port that the configuration leaves open is the coordinator's choice; it writes it to the run directory.

@@ -1,0 +1,164 @@
+// `atoll bench exchange`: how long a round's exchange takes, from Δ ready on all sites to the committed mean here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_site.h"
+#include "cli/verbs.h"
+#include "codec/codec.h"
+#include "comm/island/rendezvous.h"
+#include "core/child_process.h"
+#include "core/error.h"
+
+namespace atl::cli {
+namespace {
+
+constexpr Milliseconds kPatience{120'000};
+const std::string kThisMachine = "127.0.0.1:0";
+
+struct BenchExchangeOptions {
+    BenchPlan plan;
+    int sites = 2;
+    double idle_s = 0;
+    bool no_zstd = false;
+    std::string compare;
+    std::string bind;         // several hosts: site 0 listens here
+    std::string coordinator;  // the others dial it there
+    int site = 0;
+    bool json = false;
+};
+
+std::string host_of(const std::string& address) {
+    return address.substr(0, address.rfind(':'));
+}
+
+std::uint16_t port_of(const std::string& address) {
+    const std::size_t colon = address.rfind(':');
+    int port = 0;
+    if (colon == std::string::npos || !CLI::detail::lexical_cast(address.substr(colon + 1), port) ||
+        port < 0 || port > 65'535)
+        throw UserError(fmt::format("[bench] {} is not HOST:PORT", address));
+    return static_cast<std::uint16_t>(port);
+}
+
+nlohmann::json report(const BenchExchangeOptions& options, int sites, const BenchResult& result) {
+    nlohmann::json json{{"sites", sites},
+                        {"elements", options.plan.elements},
+                        {"codec", options.plan.codec},
+                        {"zstd", options.plan.zstd},
+                        {"idle_seconds", options.idle_s},
+                        {"rounds", result.seconds.size()},
+                        {"seconds", median(result.seconds)},
+                        {"seconds_minimum", *std::ranges::min_element(result.seconds)},
+                        {"seconds_maximum", *std::ranges::max_element(result.seconds)},
+                        {"payload_bytes", result.payload_bytes_sent},
+                        {"payload_bytes_received", result.payload_bytes_received},
+                        {"wire_bytes", result.wire_bytes_sent},
+                        {"wire_bytes_received", result.wire_bytes_received},
+                        {"relative_error", result.relative_error},
+                        {"sites_hold_equal_bits", result.sites_hold_equal_bits},
+                        {"encrypted", false},
+                        {"peak_rss_bytes", result.peak_rss_bytes}};
+    if (!result.gloo_seconds.empty()) {
+        json["gloo_seconds"] = median(result.gloo_seconds);
+        json["gloo_seconds_minimum"] = *std::ranges::min_element(result.gloo_seconds);
+        json["ratio_to_gloo"] = median(result.seconds) / median(result.gloo_seconds);
+    }
+    return json;
+}
+
+void print_for_people(const nlohmann::json& json) {
+    fmt::print("{} sites, {} elements, {}{}: {:.4f} s a round (minimum {:.4f}, {} rounds)\n",
+               json["sites"].get<int>(), json["elements"].get<std::int64_t>(),
+               json["codec"].get<std::string>(),
+               json["zstd"].get<bool>() ? " with zstd where it shrinks" : "", json["seconds"].get<double>(),
+               json["seconds_minimum"].get<double>(), json["rounds"].get<int>());
+    fmt::print(
+        "  sent here {:.3f} MB of payload, {:.3f} MB in frames; relative error {:.2e}; peak {:.0f} MB\n",
+        json["payload_bytes"].get<double>() / 1e6, json["wire_bytes"].get<double>() / 1e6,
+        json["relative_error"].get<double>(), json["peak_rss_bytes"].get<double>() / 1e6);
+    if (json.contains("ratio_to_gloo")) {
+        fmt::print("  Gloo's all-reduce of the same buffers: {:.4f} s; ratio {:.3f}\n",
+                   json["gloo_seconds"].get<double>(), json["ratio_to_gloo"].get<double>());
+    }
+}
+
+// The other sites, when all run on this machine.
+std::vector<ChildProcess> start_guests(const std::string& address, int sites) {
+    std::vector<ChildProcess> guests;
+    for (int site = 1; site < sites; ++site) {
+        guests.emplace_back(
+            ChildOptions{.command = {(program_directory() / "atoll").string(), "bench", "exchange",
+                                     "--coordinator", address, "--site", std::to_string(site)}});
+    }
+    return guests;
+}
+
+int run_host(BenchExchangeOptions options) {
+    (void)codec_from_name(options.plan.codec);  // an unknown one is refused before anything starts
+    options.plan.zstd = !options.no_zstd;
+    options.plan.compare_gloo = options.compare == "gloo";
+    options.plan.idle_ms = static_cast<std::int64_t>(options.idle_s * 1000);
+    const std::string address = options.bind.empty() ? kThisMachine : options.bind;
+    (void)port_of(address);
+    Meeting meeting = Meeting::host(address, options.sites, kPatience);
+    const std::vector<ChildProcess> guests =
+        options.bind.empty() ? start_guests(meeting.address(), options.sites) : std::vector<ChildProcess>();
+    const BenchResult result = run_bench_site(meeting, host_of(address), options.plan);
+    const nlohmann::json json = report(options, meeting.members(), result);
+    if (options.json) {
+        fmt::print("{}\n", json.dump());
+    } else {
+        print_for_people(json);
+    }
+    return result.sites_hold_equal_bits ? kSuccess : kRunFailed;
+}
+
+int run_guest(const BenchExchangeOptions& options) {
+    const std::string local =
+        local_address_towards(host_of(options.coordinator), port_of(options.coordinator));
+    Meeting meeting = Meeting::guest(options.coordinator, options.site, kPatience);
+    const BenchResult result = run_bench_site(meeting, local, options.plan);
+    return result.sites_hold_equal_bits ? kSuccess : kRunFailed;
+}
+
+int bench_exchange(const BenchExchangeOptions& options) {
+    if (options.coordinator.empty()) return run_host(options);
+    if (options.site == 0)
+        throw UserError("[bench] --coordinator is for the other sites: give --site 1 or more");
+    return run_guest(options);
+}
+
+}  // namespace
+
+void add_bench_exchange(CLI::App& bench, Context& context) {
+    const auto options = std::make_shared<BenchExchangeOptions>();
+    CLI::App& verb = *bench.add_subcommand(
+        "exchange", "Time of a round's exchange between sites on this machine, or on several hosts");
+    verb.add_option("--sites", options->sites, "Number of sites")->check(at_least(2))->capture_default_str();
+    verb.add_option("--elements", options->plan.elements,
+                    "fp32 values of each site, N(0,1) by (seed, site, index)")
+        ->check(at_least(1))
+        ->default_val(25'000'000);
+    verb.add_option("--codec", options->plan.codec, "What packets are encoded in")->capture_default_str();
+    verb.add_flag("--no-zstd", options->no_zstd, "Send packets as the codec made them");
+    verb.add_option("--rounds", options->plan.rounds, "Timed rounds")
+        ->check(at_least(1))
+        ->capture_default_str();
+    verb.add_option("--idle", options->idle_s, "Seconds of silence before each timed round")
+        ->check(CLI::NonNegativeNumber);
+    verb.add_option("--seed", options->plan.seed, "Of the values")->capture_default_str();
+    verb.add_option("--compare", options->compare,
+                    "gloo: its all-reduce of the same buffers after each round")
+        ->check(CLI::IsMember({"gloo"}));
+    verb.add_option("--bind", options->bind, "HOST:PORT: listen there for sites on other hosts, as site 0");
+    verb.add_option("--coordinator", options->coordinator, "HOST:PORT that site 0 was given as --bind")
+        ->excludes("--bind");
+    verb.add_option("--site", options->site, "This host's number, 0 with --bind")->check(at_least(0));
+    verb.add_flag("--json", options->json, "Print one JSON object");
+    verb.callback([&context, options] { context.command = [options] { return bench_exchange(*options); }; });
+}
+
+}  // namespace atl::cli

@@ -1,0 +1,62 @@
+// `atoll bench exchange` as people and scripts call it: real processes on loopback, one JSON object.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "codec/codec.h"
+#include "core/child_process.h"
+#include "core/file_system.h"
+#include "exchange/wire.h"
+#include "support/temporary_directory.h"
+
+namespace atl {
+namespace {
+
+constexpr Milliseconds kPatience{60'000};
+
+class BenchExchangeTest : public testing::Test {
+  protected:
+    nlohmann::json bench(const std::string& arguments) {
+        const auto output = directory_.path() / "out";
+        const std::string line = std::string(std::getenv("ATOLL_BINARY_DIR")) +
+                                 "/atoll bench exchange --json " + arguments + " >" + output.string();
+        ChildProcess shell(
+            {.command = {"/bin/sh", "-c", line}, .environment = {}, .output = {}, .processors = {}});
+        const auto status = shell.wait_for(kPatience);
+        EXPECT_TRUE(status && status->ok()) << line;
+        return nlohmann::json::parse(make_system_file_system()->read_text(output), nullptr, false);
+    }
+
+    test::TemporaryDirectory directory_;
+};
+
+TEST_F(BenchExchangeTest, two_sites_send_exactly_the_payload_of_the_formula) {
+    const nlohmann::json report = bench("--sites 2 --elements 300000 --codec fp16 --no-zstd --rounds 3");
+    std::int64_t formula = 0;
+    for (std::int64_t begin = 0; begin < 300'000; begin += 64 * 1024)
+        formula +=
+            packet_payload_bytes(codec_from_name("fp16"), std::min<std::int64_t>(64 * 1024, 300'000 - begin));
+    EXPECT_EQ(report["payload_bytes"], formula);
+    EXPECT_EQ(report["payload_bytes_received"], formula);
+    EXPECT_GT(report["wire_bytes"].get<std::int64_t>(), formula);
+    EXPECT_EQ(report["rounds"], 3);
+    EXPECT_EQ(report["encrypted"], false);
+    EXPECT_EQ(report["sites_hold_equal_bits"], true);
+    EXPECT_GT(report["peak_rss_bytes"].get<std::int64_t>(), 300'000 * 8);
+    EXPECT_GT(report["seconds"].get<double>(), 0);
+    EXPECT_LT(report["relative_error"].get<double>(), 5e-4);
+    EXPECT_GT(report["relative_error"].get<double>(), 1e-5) << "fp16 does lose something";
+}
+
+TEST_F(BenchExchangeTest, three_sites_agree_and_gloo_reduces_the_same_buffers_beside_them) {
+    const nlohmann::json report =
+        bench("--sites 3 --elements 50000 --codec identity --rounds 2 --idle 0.05 --compare gloo");
+    EXPECT_EQ(report["sites_hold_equal_bits"], true);
+    EXPECT_LT(report["relative_error"].get<double>(), 1e-6);
+    EXPECT_GT(report["gloo_seconds"].get<double>(), 0);
+    EXPECT_GT(report["ratio_to_gloo"].get<double>(), 0);
+}
+
+}  // namespace
+}  // namespace atl
