@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/check.h"
-#include "program/dependencies.h"
+#include "program/schedule_parts.h"
 #include "program/text.h"
 
 namespace atl {
@@ -14,7 +14,8 @@ void append(std::vector<OpId>& order, const std::vector<OpId>& ops) {
     order.insert(order.end(), ops.begin(), ops.end());
 }
 
-// Input and weight gradients of one layer as they were emitted.
+}  // namespace
+
 std::vector<OpId> backward_ops(const StepOps& step, std::int32_t layer, std::int32_t micro_batch) {
     auto ops = step.ops_of({Phase::backward_input, layer, micro_batch});
     append(ops, step.ops_of({Phase::backward_weight, layer, micro_batch}));
@@ -22,7 +23,6 @@ std::vector<OpId> backward_ops(const StepOps& step, std::int32_t layer, std::int
     return ops;
 }
 
-// Puts every reduction right behind the last op of `order` that writes what it reduces.
 std::vector<OpId> insert_reductions(const StepOps& step, const std::vector<OpId>& order) {
     std::map<ValueId, std::size_t> last_write;  // [base]: position in order
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -43,13 +43,12 @@ std::vector<OpId> insert_reductions(const StepOps& step, const std::vector<OpId>
     return merged;
 }
 
-}  // namespace
-
 Program assemble(const StepOps& step, const std::vector<OpId>& order) {
     Program program = step.program;
     program.ops.clear();
     std::vector<OpId> renumbered(step.program.ops.size(), OpId(-1));
     std::map<std::string, std::int32_t> issued_collectives;
+    std::map<std::pair<OpKind, Rank>, std::int32_t> issued_messages;
     for (const auto id : order) {
         Op op = step.program.op(id);
         auto& new_id = renumbered[static_cast<std::size_t>(id.value())];
@@ -57,6 +56,8 @@ Program assemble(const StepOps& step, const std::vector<OpId>& order) {
         op.id = new_id = OpId(static_cast<std::int32_t>(program.ops.size()));
         if (auto* collective = std::get_if<CollectiveAttributes>(&op.attributes))
             collective->sequence = issued_collectives[collective->group]++;
+        if (auto* message = std::get_if<PointToPointAttributes>(&op.attributes))
+            message->sequence = issued_messages[{op.kind, message->peer}]++;
         program.ops.push_back(std::move(op));
     }
     for (const auto& op : step.program.ops)

@@ -5,17 +5,30 @@
 
 #include <vector>
 
+#include "program/schedule_table.h"
 #include "program/step_ops.h"
 
 namespace atl {
 
 // The program that issues the step's ops in this order: every op exactly once (a failed check names the op that
-// isn't). Ops are renumbered, and each group's collectives are counted in issue order.
+// isn't). Ops are renumbered; each group's collectives, and sends and receives by peer, are counted in issue order.
 Program assemble(const StepOps& step, const std::vector<OpId>& order);
 
 // Micro-batch by micro-batch, forward then backward, each weight gradient next to its input gradient; a bucket's
 // reduction is issued right behind the last op that writes to it, so that it runs beside the rest of backward;
 // then the optimizer.
 Program serial_schedule(const StepOps& step);
+
+// The program of one rank in a table's order; `step` holds the stages that the table gives to this rank.
+//
+//  - The work of a slot is its stage's blocks, layer by layer; a backward has each weight gradient next to its input
+//    gradient. The two strands of a pair alternate (program/interleave.h); the second one's ops get strand 1.
+//  - A slot's receives stand before its work, in the table's order. They may be posted while the slot before it runs,
+//    not earlier: `after` the last compute op of the slot before that, so that their memory isn't held all step long.
+//  - Sends to a peer stand in the order in which the peer takes them up, so that its n-th receive is our n-th send; one
+//    that is ready too early waits for those before it. A receive comes `after` the sends that its message proves
+//    received, and so frees their memory without ever waiting for them.
+//  - Reductions and the optimizer: as in serial_schedule.
+Program expand(const StepOps& step, const ScheduleTable& table);
 
 }  // namespace atl
