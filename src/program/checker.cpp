@@ -104,8 +104,10 @@ void check_cycles(const std::vector<Program>& programs, std::vector<std::string>
     const auto graph = make_execution_graph(programs);
     std::vector<std::string> names;
     for (const auto node : graph.find_cycle()) {
-        const auto& [program, op] = graph.nodes[node].front();
-        names.push_back(at(programs[program], programs[program].op(op)));
+        const auto& [program, op] = graph.nodes[node].ops.front();
+        auto name = at(programs[program], programs[program].op(op));
+        if (names.empty() || names.back() != name)
+            names.push_back(std::move(name));  // a post, then its transfer
     }
     if (!names.empty())
         problems.push_back(fmt::format("these ops wait for one another: {}", fmt::join(names, " -> ")));

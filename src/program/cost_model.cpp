@@ -13,7 +13,8 @@ double communication_steps(const Program& program, const Op& op) {
     const auto group = program.groups.find(collective->group);
     ATOLL_CHECK(group != program.groups.end(), "no group is named {}", collective->group);
     const auto others = static_cast<double>(group->second.size()) - 1;
-    return op.kind == OpKind::all_reduce ? 2 * others : others;
+    const bool goes_round_twice = op.kind == OpKind::all_reduce || op.kind == OpKind::all_reduce_max;
+    return goes_round_twice ? 2 * others : others;
 }
 
 }  // namespace

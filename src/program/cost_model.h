@@ -1,7 +1,8 @@
 // The cost model: seconds of an op from its flops, its bytes and the machine's rates.
 //
 // compute, copy, host: overhead + max(flops / rate, bytes / memory rate). Links: latency per communication step +
-// bytes / rate; a ring all-reduce over n ranks takes 2 (n - 1) steps, a broadcast n - 1.
+// bytes / rate; over n ranks a ring all-reduce takes 2 (n - 1) steps, an all-gather, a reduce-scatter and a broadcast
+// n - 1, and the transfer of a send or a receive one. `bytes` are those that a rank sends.
 #pragma once
 
 #include "program/program.h"

@@ -34,6 +34,12 @@ void collect(const std::vector<Access>& earlier, const ByteRange& range, std::ve
         if (access.range.overlaps(range)) ops.push_back(access.op);
 }
 
+using Positions = std::array<std::int32_t, kResources>;
+
+void merge(Positions& last, const Positions& other) {
+    for (std::size_t r = 0; r < kResources; ++r) last[r] = std::max(last[r], other[r]);
+}
+
 }  // namespace
 
 ByteRange byte_range(const Program& program, ValueId id) {
@@ -70,26 +76,31 @@ std::vector<std::vector<OpId>> data_edges(const Program& program) {
 HappensBefore::HappensBefore(const Program& program)
     : places_(program.ops.size()), last_before_(program.ops.size()) {
     const auto edges = data_edges(program);
+    std::vector<Positions> last_at_end(program.ops.size());  // [op]: as last_before_, but when it ends
     std::array<std::int32_t, kResources> issued{};
-    std::array<OpId, kResources> newest{};
+    std::array<std::size_t, kResources> newest{};
     for (std::size_t i = 0; i < program.ops.size(); ++i) {
         const Op& op = program.ops[i];
         const auto resource = static_cast<std::size_t>(op.resource);
-        auto& before = last_before_[i];
-        before.fill(-1);
+        auto& start = last_before_[i];
+        auto& end = last_at_end[i];
+        start.fill(-1);
         const auto wait_for = [&](OpId earlier) {
             ATOLL_CHECK_LT(earlier, op.id, "an op waits for one behind it");
-            const auto index = static_cast<std::size_t>(earlier.value());
-            for (std::size_t r = 0; r < kResources; ++r)
-                before[r] = std::max(before[r], last_before_[index][r]);
-            before[places_[index].resource] =
-                std::max(before[places_[index].resource], places_[index].position);
+            merge(start, last_at_end[static_cast<std::size_t>(earlier.value())]);
         };
-        if (issued[resource] > 0) wait_for(newest[resource]);
         for (const auto earlier : edges[i]) wait_for(earlier);
         for (const auto earlier : op.after) wait_for(earlier);
+        const bool is_first = issued[resource] == 0;
+        if (!is_first) {
+            merge(start,
+                  posts_ahead(op.resource) ? last_before_[newest[resource]] : last_at_end[newest[resource]]);
+        }
+        end = start;
+        if (!is_first) merge(end, last_at_end[newest[resource]]);
+        end[resource] = issued[resource];
         places_[i] = {resource, issued[resource]++};
-        newest[resource] = op.id;
+        newest[resource] = i;
     }
 }
 

@@ -3,7 +3,10 @@
 // A program means what running its ops one after another in list order means. So op b waits for op a that stands
 // before it when both touch overlapping bytes of one base value and one of them writes: these are the data edges.
 // Beside them stand the `after` edges and the order on each resource. Together they are happens-before, the
-// partial order that executors keep and that memory reuse rests on.
+// partial order that executors keep and that memory reuse rests on: a has ended when b starts.
+//
+// Ops of a resource end in issue order. One starts when the one before it has ended, but a send or a receive starts,
+// that is it is posted, as soon as the one before it is: its memory is then in use although that one may go on.
 //
 // Cost: edges O(accesses x accesses still visible on the same base); happens-before O(edges x resources) to build
 // and O(1) to ask.
@@ -49,7 +52,7 @@ class HappensBefore {
         return place.position <= last_before(second)[place.resource];
     }
     IssuePlace place_of(OpId op) const { return places_[static_cast<std::size_t>(op.value())]; }
-    // [resource]: position of the last op there that happens before this one; -1 if none does.
+    // [resource]: position of the last op there that has ended when this one starts; -1 if none surely has.
     const std::array<std::int32_t, kResources>& last_before(OpId op) const {
         return last_before_[static_cast<std::size_t>(op.value())];
     }

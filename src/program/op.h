@@ -114,6 +114,11 @@ enum class OpKind : std::uint8_t {
 enum class Resource : std::uint8_t { compute, link_intra, link_inter, copy, host, link_wan, send, receive };
 inline constexpr std::size_t kResources = 8;
 
+// Whether ops of this resource are posted ahead: sends and receives.
+inline bool posts_ahead(Resource resource) {
+    return resource == Resource::send || resource == Resource::receive;
+}
+
 std::string_view name(OpKind kind);
 std::string_view name(Resource resource);
 std::optional<OpKind> op_kind_from_name(std::string_view text);

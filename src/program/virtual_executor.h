@@ -1,9 +1,13 @@
 // The virtual executor: runs all ranks' programs on a clock that only counts.
 //
 // Each resource of a rank is a FIFO in issue order and works on one op at a time; an op starts when its resource is
-// free and its data and `after` edges have finished. A collective starts on all ranks when the last one has arrived
-// and ends on all of them together, after the longest of the ranks' durations. Overlapping ops don't slow each
+// free and its data, `after` and mode edges have finished. A collective starts on all ranks when the last one has
+// arrived and ends on all of them together, after the longest of the ranks' durations. Overlapping ops don't slow each
 // other down.
+// Sends and receives don't hold up their resource: one is posted as soon as its edges have finished and the one before
+// it is posted. A transfer starts when its send and its receive are posted and the transfer before it from that rank to
+// that rank is over, and takes the longer of the two durations; transfers of different pairs don't slow each other
+// down. The op ends, for those that wait for it, when its transfer and all earlier ops of its resource have ended.
 //
 // Errors: programs that deadlock fail a check that names an op of the cycle. Cost: O(ops + edges).
 #pragma once
@@ -11,25 +15,26 @@
 #include <array>
 #include <vector>
 
-#include "program/dependencies.h"
+#include "program/execution_mode.h"
 #include "program/program.h"
 
 namespace atl {
 
 struct VirtualOpTime {
-    double start_seconds = 0;
+    double start_seconds = 0;  // for sends and receives of their transfer
     double end_seconds = 0;
     bool operator==(const VirtualOpTime&) const = default;
 };
 
 struct VirtualRun {
     std::vector<std::vector<VirtualOpTime>> ops;               // [program][op]
-    std::vector<std::array<double, kResources>> busy_seconds;  // [program][resource]
+    std::vector<std::array<double, kResources>> busy_seconds;  // [program][resource]: sum of durations
     double step_seconds = 0;                                   // when the last op ends
 };
 
 // op_seconds[program][op]: from the cost model or a profile.
 VirtualRun execute_virtually(const std::vector<Program>& programs,
-                             const std::vector<std::vector<double>>& op_seconds);
+                             const std::vector<std::vector<double>>& op_seconds,
+                             ExecutionMode mode = ExecutionMode::event);
 
 }  // namespace atl

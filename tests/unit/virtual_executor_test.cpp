@@ -101,6 +101,104 @@ TEST(VirtualExecutor, ranks_that_deadlock_fail_a_check_naming_an_op) {
     }
 }
 
+// Rank 0 computes for 3, then sends; rank 1 has posted its receive at 0 and computes meanwhile.
+TEST(VirtualExecutor, a_transfer_starts_when_both_ends_are_posted_and_holds_up_neither_rank) {
+    const auto sender = with_values(
+        "op 0 swiglu in -> a\n"
+        "op 1 send a -> peer=1 resource=send\n"
+        "op 2 swiglu in -> b\n");
+    const auto receiver = with_values(
+        "op 0 receive -> a peer=0 resource=receive\n"
+        "op 1 swiglu in -> b\n"
+        "op 2 add a b -> c\n",
+        1);
+    const auto run = execute_virtually({sender, receiver}, {{3, 2, 4}, {2, 1, 1}});
+    EXPECT_EQ(run.ops[0][1], (VirtualOpTime{3, 5}));
+    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{3, 7}));  // beside the transfer
+    EXPECT_EQ(run.ops[1][0], (VirtualOpTime{3, 5}));
+    EXPECT_EQ(run.ops[1][1], (VirtualOpTime{0, 1}));
+    EXPECT_EQ(run.ops[1][2], (VirtualOpTime{5, 6}));
+    EXPECT_EQ(run.busy_seconds[1][static_cast<std::size_t>(Resource::receive)], 2);
+}
+
+// Two messages from 0 to 1, then one from 0 to 2. The pairs' transfers overlap, those of one pair don't, and the send
+// to rank 2 ends for those that wait for it when the earlier sends have.
+TEST(VirtualExecutor, transfers_of_one_pair_follow_each_other_and_ends_keep_issue_order) {
+    const auto sender = with_values(
+        "op 0 send in -> peer=1 resource=send\n"
+        "op 1 send in -> peer=1 sequence=1 resource=send\n"
+        "op 2 send in -> peer=2 resource=send\n");
+    const auto first = with_values(
+        "op 0 receive -> a peer=0 resource=receive\n"
+        "op 1 receive -> b peer=0 sequence=1 resource=receive\n",
+        1);
+    const auto second = with_values("op 0 receive -> a peer=0 resource=receive\n", 2);
+    const auto run = execute_virtually({sender, first, second}, {{5, 5, 3}, {5, 5}, {3}});
+    EXPECT_EQ(run.ops[0][0], (VirtualOpTime{0, 5}));
+    EXPECT_EQ(run.ops[0][1], (VirtualOpTime{5, 10}));
+    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{0, 10}));
+    EXPECT_EQ(run.ops[2][0], (VirtualOpTime{0, 3}));
+    EXPECT_EQ(run.step_seconds, 10);
+}
+
+TEST(VirtualExecutor, a_receive_is_posted_when_the_memory_it_waits_for_is_free) {
+    const auto sender = with_values("op 0 send in -> peer=1 resource=send\n");
+    const auto receiver = with_values(
+        "op 0 swiglu in -> b\n"
+        "op 1 receive -> a peer=0 resource=receive after=0\n",
+        1);
+    EXPECT_EQ(execute_virtually({sender, receiver}, {{1}, {6, 1}}).ops[0][0], (VirtualOpTime{6, 7}));
+}
+
+// Each rank first receives what the other sends behind its own receive.
+std::vector<Program> ranks_that_receive_first() {
+    const auto ops = [](int peer) {
+        return fmt::format(
+            "op 0 receive -> a peer={} resource=receive\n"
+            "op 1 send in -> peer={} resource=send\n",
+            peer, peer);
+    };
+    return {with_values(ops(1), 0), with_values(ops(0), 1)};
+}
+
+TEST(VirtualExecutor, sends_overtake_receives_unless_all_is_done_in_list_order) {
+    const std::vector<std::vector<double>> seconds = {{2, 2}, {2, 2}};
+    EXPECT_EQ(execute_virtually(ranks_that_receive_first(), seconds).step_seconds, 2);
+    EXPECT_THROW(execute_virtually(ranks_that_receive_first(), seconds, ExecutionMode::serial), CheckError);
+}
+
+TEST(VirtualExecutor, two_ranks_that_send_to_each_other_first_get_on_in_every_mode) {
+    const auto ops = [](int peer) {
+        return fmt::format(
+            "op 0 send in -> peer={} resource=send\n"
+            "op 1 swiglu in -> b\n"
+            "op 2 receive -> a peer={} resource=receive\n",
+            peer, peer);
+    };
+    for (const auto mode : {ExecutionMode::event, ExecutionMode::barrier, ExecutionMode::serial}) {
+        const auto run =
+            execute_virtually({with_values(ops(1), 0), with_values(ops(0), 1)}, {{2, 3, 2}, {2, 3, 2}}, mode);
+        EXPECT_EQ(run.step_seconds, mode == ExecutionMode::event ? 3 : 5) << name(mode);
+    }
+}
+
+// Two blocks of a collective and the compute beside it; the second compute op needs nothing of the first block.
+TEST(VirtualExecutor, barriers_hold_back_the_next_block_and_serial_order_every_op) {
+    const auto program = with_values(
+        "op 0 all_reduce g -> g group=tp resource=link_intra\n"
+        "op 1 swiglu in -> a\n"
+        "op 2 all_reduce h -> h group=tp sequence=1 resource=link_intra\n"
+        "op 3 swiglu in -> b\n");
+    EXPECT_EQ(segments_of(program), (std::vector<std::int32_t>{0, 0, 1, 1}));
+    const std::vector<std::vector<double>> seconds = {{5, 2, 1, 4}};
+    const auto seconds_in = [&](ExecutionMode mode) {
+        return execute_virtually({program}, seconds, mode).step_seconds;
+    };
+    EXPECT_EQ(seconds_in(ExecutionMode::event), 6);    // the longer of 5 + 1 and 2 + 4
+    EXPECT_EQ(seconds_in(ExecutionMode::barrier), 9);  // 5, the longer of 5 and 2; then 4
+    EXPECT_EQ(seconds_in(ExecutionMode::serial), 12);
+}
+
 TEST(CostModel, compute_takes_the_longer_of_arithmetic_and_memory_plus_overhead) {
     const MachineRates rates{
         .flops_per_second = 100, .memory_bytes_per_second = 10, .op_overhead_seconds = 0.5};
@@ -110,13 +208,25 @@ TEST(CostModel, compute_takes_the_longer_of_arithmetic_and_memory_plus_overhead)
     EXPECT_EQ(predicted_seconds(program, rates), (std::vector<double>{0.5 + 3, 0.5 + 4}));
 }
 
-TEST(CostModel, a_ring_all_reduce_pays_latency_for_each_of_its_steps) {
+TEST(CostModel, collectives_pay_latency_for_each_step_of_their_ring) {
     const MachineRates rates{.link_intra = {.bytes_per_second = 1000, .latency_seconds = 0.25}};
     const auto program = with_values(
         "op 0 all_reduce g -> g group=dp resource=link_intra bytes=500\n"
-        "op 1 broadcast g -> g group=dp resource=link_intra bytes=500\n");
+        "op 1 all_reduce_max g -> g group=dp resource=link_intra bytes=500\n"
+        "op 2 broadcast g -> g group=dp resource=link_intra bytes=500\n"
+        "op 3 all_gather a -> b group=dp resource=link_intra bytes=500\n"
+        "op 4 reduce_scatter b -> c group=dp resource=link_intra bytes=500\n");
     // Two ranks: 2 · (2 - 1) steps and 2 - 1 steps.
-    EXPECT_EQ(predicted_seconds(program, rates), (std::vector<double>{0.5 + 0.5, 0.25 + 0.5}));
+    EXPECT_EQ(predicted_seconds(program, rates),
+              (std::vector<double>{0.5 + 0.5, 0.5 + 0.5, 0.25 + 0.5, 0.25 + 0.5, 0.25 + 0.5}));
+}
+
+TEST(CostModel, a_message_pays_latency_once) {
+    const MachineRates rates{.point_to_point = {.bytes_per_second = 1000, .latency_seconds = 0.25}};
+    const auto program = with_values(
+        "op 0 send in -> peer=1 resource=send bytes=500\n"
+        "op 1 receive -> a peer=1 resource=receive bytes=250\n");
+    EXPECT_EQ(predicted_seconds(program, rates), (std::vector<double>{0.25 + 0.5, 0.25 + 0.25}));
 }
 
 }  // namespace
