@@ -7,30 +7,25 @@
 namespace atl {
 namespace {
 
-HeadAttributes head_attributes(const ModelShape& shape) {
-    return {static_cast<std::int32_t>(shape.heads), static_cast<std::int32_t>(shape.kv_heads),
+HeadAttributes head_attributes(const ModelShape& shape, const RankShape& here) {
+    return {static_cast<std::int32_t>(here.heads.size()), static_cast<std::int32_t>(here.kv_heads.size()),
             static_cast<std::int32_t>(shape.head_width)};
-}
-
-template <class... Ids>
-std::vector<ValueId> list(Ids... ids) {
-    return {ids...};
-}
-
-void append(std::vector<ValueId>& ids, const std::optional<ValueId>& id) {
-    if (id) ids.push_back(*id);
 }
 
 }  // namespace
 
-OpEmitter::OpEmitter(StepBuilder& builder, const ModelShape& shape, const EmitOptions& options,
-                     const ModelParts<Parameter>& parameters)
+OpEmitter::OpEmitter(StepBuilder& builder, Collectives& collectives, const ModelShape& shape,
+                     const EmitOptions& options, const ModelParts<Parameter>& parameters)
     : builder_(builder),
+      collectives_(collectives),
       shape_(shape),
       options_(options),
       parameters_(parameters),
+      place_(place_of(options.parallel, builder.program().rank)),
+      here_(rank_shape(shape, options.parallel, builder.program().rank)),
       tokens_(options.sequences * options.context),
-      heads_(head_attributes(shape)) {
+      own_tokens_(nearly_equal_range(tokens_, options.parallel.tp, place_.tp)),
+      heads_(head_attributes(shape, here_)) {
     if (shape.kind == ModelKind::llama)
         rope_table_ = builder_.add(Value{.name = "rope_table",
                                          .shape = {options.context, shape.head_width},
@@ -48,192 +43,47 @@ void OpEmitter::emit_forward_and_backward(std::int32_t micro_batch) {
 
 OpEmitter::Saved OpEmitter::forward(std::int32_t micro_batch, bool with_gradient) {
     micro_batch_ = micro_batch;
-    layer_ = kEmbeddingLayer;
     inputs_ = add_inputs(micro_batch);
     Saved saved;
-    Stream stream{activation("embedded", {tokens_, shape_.hidden}), std::nullopt};
-    auto reads = list(inputs_.tokens, parameters_.token_embedding.weight);
-    if (parameters_.position_embedding) {
-        reads.push_back(inputs_.positions);
-        reads.push_back(parameters_.position_embedding->weight);
+    auto layer = parameters_.layers.begin();
+    for (const auto stage : here_.stages) {
+        const auto layers = stage_layers(shape_, options_.parallel, stage);
+        layer_ = stage == 0 ? kEmbeddingLayer : static_cast<std::int32_t>(layers.begin);
+        auto stream = stage == 0 ? embedding() : take_stream(stage - 1);
+        for (auto number = layers.begin; number < layers.end; ++number, ++layer) {
+            layer_ = static_cast<std::int32_t>(number);
+            ATOLL_CHECK_EQ(layer->layer, number);
+            saved.layers.emplace(number, layer_forward(*layer, stream));
+        }
+        if (stage < options_.parallel.stages() - 1) {
+            pass_stream(stage, stream);
+        } else {
+            layer_ = static_cast<std::int32_t>(shape_.layers);
+            head_forward(stream, with_gradient, saved);
+        }
     }
-    emit(Phase::forward,
-         {.kind = OpKind::embedding, .attributes = RowAttributes{}, .reads = reads, .writes = {stream.sum}});
-    for (const auto& layer : parameters_.layers) {
-        ++layer_;
-        saved.layers.push_back(layer_forward(layer, stream));
-    }
-    ++layer_;
-    saved.final_norm = norm("final_norm", parameters_.final_norm, stream);
-    saved.logits = linear("logits", head(), saved.final_norm.output);
-    auto writes = list(inputs_.loss);
-    if (with_gradient) {
-        saved.dlogits = view("dlogits", saved.logits);
-        writes.push_back(saved.dlogits);
-    }
-    emit(Phase::forward,
-         {.kind = OpKind::cross_entropy, .reads = {saved.logits, inputs_.targets}, .writes = writes});
-    return saved;
-}
-
-OpEmitter::SavedLayer OpEmitter::layer_forward(const LayerParts<Parameter>& layer, Stream& stream) {
-    SavedLayer saved;
-    saved.attention_norm = norm("attention_norm", layer.attention_norm, stream);
-    saved.qkv = linear("qkv", layer.qkv, saved.attention_norm.output);
-    if (shape_.kind == ModelKind::llama) {
-        const auto rotated = view("rotated", saved.qkv);
-        emit(Phase::forward, {.kind = OpKind::rope,
-                              .attributes = heads_,
-                              .reads = {saved.qkv, inputs_.positions, rope_table_},
-                              .writes = {rotated}});
-        saved.qkv = rotated;
-    }
-    saved.attended = activation("attended", {tokens_, shape_.heads * shape_.head_width});
-    saved.logsumexp = activation("logsumexp", {shape_.heads, tokens_});
-    emit(Phase::forward, {.kind = OpKind::attention,
-                          .attributes = heads_,
-                          .reads = {saved.qkv, inputs_.starts},
-                          .writes = {saved.attended, saved.logsumexp}});
-    stream.delta = linear("projection", layer.projection, saved.attended);
-    saved.ffn_norm = norm("ffn_norm", layer.ffn_norm, stream);
-    saved.up = linear("up", layer.up, saved.ffn_norm.output);
-    saved.activated = activation("activated", {tokens_, shape_.ffn});
-    emit(Phase::forward, {.kind = shape_.kind == ModelKind::llama ? OpKind::swiglu : OpKind::gelu,
-                          .reads = {saved.up},
-                          .writes = {saved.activated}});
-    stream.delta = linear("down", layer.down, saved.activated);
     return saved;
 }
 
 void OpEmitter::backward(const Saved& saved) {
-    const auto doutput = linear_backward("logits", head(), saved.final_norm.output, saved.dlogits);
-    auto dstream =
-        norm_backward("final_norm", parameters_.final_norm, saved.final_norm, doutput, std::nullopt);
-    for (std::size_t i = parameters_.layers.size(); i-- > 0;) {
-        --layer_;
-        dstream = layer_backward(parameters_.layers[i], saved.layers[i], dstream);
+    auto layer = parameters_.layers.rbegin();
+    for (auto stage = here_.stages.rbegin(); stage != here_.stages.rend(); ++stage) {
+        const auto layers = stage_layers(shape_, options_.parallel, *stage);
+        const bool is_last = *stage == options_.parallel.stages() - 1;
+        layer_ = static_cast<std::int32_t>(is_last ? layers.end : layers.end - 1);
+        if (layers.size() == 0 && !is_last) layer_ = kEmbeddingLayer;
+        auto dstream = is_last ? head_backward(saved) : take_gradient(*stage);
+        for (auto number = layers.end; number-- > layers.begin; ++layer) {
+            layer_ = static_cast<std::int32_t>(number);
+            dstream = layer_backward(*layer, saved.layers.at(number), dstream);
+        }
+        if (*stage > 0) {
+            pass_gradient(*stage - 1, dstream);
+        } else {
+            layer_ = kEmbeddingLayer;
+            embedding_backward(dstream);
+        }
     }
-    --layer_;
-    embedding_backward(dstream);
-}
-
-ValueId OpEmitter::layer_backward(const LayerParts<Parameter>& layer, const SavedLayer& saved,
-                                  ValueId dstream) {
-    const auto dactivated = linear_backward("down", layer.down, saved.activated, dstream);
-    const auto dup = activation("dup", shape_of_value(saved.up));
-    emit(Phase::backward_input,
-         {.kind = shape_.kind == ModelKind::llama ? OpKind::swiglu_backward : OpKind::gelu_backward,
-          .reads = {dactivated, saved.up},
-          .writes = {dup}});
-    const auto dnormed = linear_backward("up", layer.up, saved.ffn_norm.output, dup);
-    const auto dmiddle = norm_backward("ffn_norm", layer.ffn_norm, saved.ffn_norm, dnormed, dstream);
-    const auto dattended = linear_backward("projection", layer.projection, saved.attended, dmiddle);
-    const auto dqkv = attention_backward(saved, dattended);
-    const auto dinput = linear_backward("qkv", layer.qkv, saved.attention_norm.output, dqkv);
-    return norm_backward("attention_norm", layer.attention_norm, saved.attention_norm, dinput, dmiddle);
-}
-
-ValueId OpEmitter::attention_backward(const SavedLayer& saved, ValueId dattended) {
-    const auto dqkv = activation("dqkv", shape_of_value(saved.qkv));
-    emit(Phase::backward_input,
-         {.kind = OpKind::attention_backward,
-          .attributes = heads_,
-          .reads = {dattended, saved.qkv, saved.attended, saved.logsumexp, inputs_.starts},
-          .writes = {dqkv}});
-    if (shape_.kind != ModelKind::llama) return dqkv;
-    const auto drotated = view("dqkv_rotated_back", dqkv);
-    emit(Phase::backward_input, {.kind = OpKind::rope_backward,
-                                 .attributes = heads_,
-                                 .reads = {dqkv, inputs_.positions, rope_table_},
-                                 .writes = {drotated}});
-    return drotated;
-}
-
-void OpEmitter::embedding_backward(ValueId dstream) {
-    const auto into = [&](ValueId indices, const Parameter& table) {
-        emit(Phase::backward_weight, {.kind = OpKind::embedding_backward,
-                                      .attributes = accumulate_into(table.gradient),
-                                      .reads = {indices, dstream},
-                                      .writes = {table.gradient}});
-    };
-    if (parameters_.position_embedding) into(inputs_.positions, *parameters_.position_embedding);
-    into(inputs_.tokens, parameters_.token_embedding);
-}
-
-OpEmitter::SavedNorm OpEmitter::norm(const std::string& name, const NormParts<Parameter>& norm,
-                                     Stream& stream) {
-    const bool has_mean = norm.beta.has_value();
-    auto reads = list(stream.sum);
-    std::vector<ValueId> writes;
-    if (stream.delta) {
-        reads.push_back(*stream.delta);
-        stream.sum = activation(name + ".sum", {tokens_, shape_.hidden});
-        writes.push_back(stream.sum);
-    }
-    reads.push_back(norm.gamma.weight);
-    if (norm.beta) reads.push_back(norm.beta->weight);
-    SavedNorm saved{stream.sum, std::nullopt, {}, activation(name + ".output", {tokens_, shape_.hidden})};
-    if (has_mean) saved.mean = activation(name + ".mean", {tokens_});
-    saved.rstd = activation(name + ".rstd", {tokens_});
-    writes.push_back(saved.output);
-    append(writes, saved.mean);
-    writes.push_back(saved.rstd);
-    const auto plain = has_mean ? OpKind::layer_norm : OpKind::rms_norm;
-    const auto with_add = has_mean ? OpKind::add_layer_norm : OpKind::add_rms_norm;
-    emit(Phase::forward, {.kind = stream.delta ? with_add : plain,
-                          .attributes = NormAttributes{shape_.norm_epsilon},
-                          .reads = reads,
-                          .writes = writes});
-    stream.delta.reset();
-    return saved;
-}
-
-ValueId OpEmitter::norm_backward(const std::string& name, const NormParts<Parameter>& norm,
-                                 const SavedNorm& saved, ValueId doutput, std::optional<ValueId> dsum) {
-    const auto dinput = activation(name + ".dinput", {tokens_, shape_.hidden});
-    auto reads = list(doutput, saved.input, norm.gamma.weight);
-    append(reads, saved.mean);
-    reads.push_back(saved.rstd);
-    append(reads, dsum);
-    auto writes = list(dinput, norm.gamma.gradient);
-    const auto accumulate = accumulate_into(norm.gamma.gradient);
-    if (norm.beta) {
-        accumulate_into(norm.beta->gradient);
-        writes.push_back(norm.beta->gradient);
-    }
-    emit(Phase::backward_input, {.kind = norm.beta ? OpKind::layer_norm_backward : OpKind::rms_norm_backward,
-                                 .attributes = accumulate,
-                                 .reads = reads,
-                                 .writes = writes});
-    return dinput;
-}
-
-ValueId OpEmitter::linear(const std::string& name, const LinearParts<Parameter>& linear, ValueId input) {
-    const auto output = activation(name, {tokens_, shape_of_value(linear.weight.weight).front()});
-    auto reads = list(input, linear.weight.weight);
-    if (linear.bias) reads.push_back(linear.bias->weight);
-    emit(Phase::forward, {.kind = OpKind::linear, .reads = reads, .writes = {output}});
-    return output;
-}
-
-ValueId OpEmitter::linear_backward(const std::string& name, const LinearParts<Parameter>& linear,
-                                   ValueId input, ValueId doutput) {
-    const auto accumulate = accumulate_into(linear.weight.gradient);
-    auto writes = list(linear.weight.gradient);
-    if (linear.bias) {
-        accumulate_into(linear.bias->gradient);
-        writes.push_back(linear.bias->gradient);
-    }
-    // First, so that the input gradient can lie where the input was.
-    emit(Phase::backward_weight, {.kind = OpKind::linear_backward_weight,
-                                  .attributes = accumulate,
-                                  .reads = {doutput, input},
-                                  .writes = writes});
-    const auto dinput = activation(name + ".dinput", shape_of_value(input));
-    emit(Phase::backward_input, {.kind = OpKind::linear_backward_input,
-                                 .reads = {doutput, linear.weight.weight},
-                                 .writes = {dinput}});
-    return dinput;
 }
 
 MicroBatchValues OpEmitter::add_inputs(std::int32_t micro_batch) {
@@ -248,15 +98,15 @@ MicroBatchValues OpEmitter::add_inputs(std::int32_t micro_batch) {
     inputs.targets = input("targets", tokens_);
     inputs.positions = input("positions", tokens_);
     inputs.starts = input("starts", tokens_ + 1);
+    inputs.own_positions = inputs.positions;
+    if (is_cut() && here_.has_embedding && parameters_.position_embedding)
+        inputs.own_positions = add_rows(builder_, inputs.positions, own_tokens_);
+    if (!here_.has_head) return inputs;
     inputs.loss = builder_.add(Value{.name = fmt::format("loss_{}", micro_batch),
                                      .shape = {1},
                                      .dtype = DType::f64,
                                      .role = Role::output});
     return inputs;
-}
-
-LinearParts<Parameter> OpEmitter::head() const {
-    return {parameters_.head ? *parameters_.head : parameters_.token_embedding, std::nullopt};
 }
 
 ValueId OpEmitter::activation(const std::string& name, Shape shape) {
@@ -276,7 +126,7 @@ ValueId OpEmitter::view(const std::string& name, ValueId base) {
 
 void OpEmitter::emit(Phase phase, Op op) {
     op.flops = flops(op);
-    op.bytes = touched_bytes(op);
+    if (op.resource == Resource::compute) op.bytes = touched_bytes(op);
     if (options_.scratch_bytes) op.scratch_bytes = options_.scratch_bytes(builder_.program(), op);
     builder_.open({phase, layer_, micro_batch_});
     builder_.add(std::move(op));
@@ -287,7 +137,7 @@ double OpEmitter::flops(const Op& op) const {
     const auto tokens = static_cast<double>(tokens_);
     // One matrix product over all (query, key) pairs of whole causal sequences.
     const double pairs = tokens * (static_cast<double>(options_.context) + 1) / 2;
-    const double attention_product = 2 * pairs * static_cast<double>(shape_.heads * shape_.head_width);
+    const double attention_product = 2 * pairs * static_cast<double>(heads_.heads * shape_.head_width);
     switch (op.kind) {
         case OpKind::linear:
         case OpKind::linear_backward_input:

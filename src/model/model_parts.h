@@ -1,5 +1,6 @@
 // The parts of a transformer, whatever stands for a part: its tensors, or the values of a program that hold them.
-// Llama and GPT-2 are the same parts with and without biases, position table and head of their own.
+// Llama and GPT-2 are the same parts with and without biases, position table and head of their own; a rank that holds
+// some stages of a pipeline has the parts of those.
 //
 // Linear parts that share their input are packed: one part, rows stacked, so that one product serves them all.
 #pragma once
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "model/tensors.h"
+#include "model/packed_pieces.h"
 
 namespace atl {
 
@@ -26,6 +27,7 @@ struct LinearParts {
 
 template <class Part>
 struct LayerParts {
+    std::int64_t layer = 0;
     NormParts<Part> attention_norm;
     LinearParts<Part> qkv;
     LinearParts<Part> projection;
@@ -36,22 +38,15 @@ struct LayerParts {
 
 template <class Part>
 struct ModelParts {
-    Part token_embedding;
+    std::optional<Part> token_embedding;
     std::optional<Part> position_embedding;
     std::vector<LayerParts<Part>> layers;
-    NormParts<Part> final_norm;
+    std::optional<NormParts<Part>> final_norm;
     std::optional<Part> head;  // none: tied to the token embedding
 };
 
-// A part as tensors: usually one, or several stacked over their first dimension.
-struct PackedTensors {
-    std::string name;  // of a single tensor its own
-    std::vector<TensorSpec> tensors;
-
-    Shape shape() const;
-};
-
-ModelParts<PackedTensors> model_parts(const ModelShape& shape);
+// The whole model's: every piece is a whole tensor.
+ModelParts<PackedPieces> model_parts(const ModelShape& shape);
 
 // Replaces every part by convert(part), in the order of the forward pass.
 template <class Result, class Part, class Convert>
@@ -66,11 +61,12 @@ ModelParts<Result> transform(const ModelParts<Part>& parts, Convert convert) {
     const auto linear = [&](const LinearParts<Part>& part) {
         return LinearParts<Result>{convert(part.weight), maybe(part.bias)};
     };
-    ModelParts<Result> result{convert(parts.token_embedding), maybe(parts.position_embedding), {}, {}, {}};
+    ModelParts<Result> result{maybe(parts.token_embedding), maybe(parts.position_embedding), {}, {}, {}};
     for (const auto& layer : parts.layers)
-        result.layers.push_back({norm(layer.attention_norm), linear(layer.qkv), linear(layer.projection),
-                                 norm(layer.ffn_norm), linear(layer.up), linear(layer.down)});
-    result.final_norm = norm(parts.final_norm);
+        result.layers.push_back({layer.layer, norm(layer.attention_norm), linear(layer.qkv),
+                                 linear(layer.projection), norm(layer.ffn_norm), linear(layer.up),
+                                 linear(layer.down)});
+    if (parts.final_norm) result.final_norm = norm(*parts.final_norm);
     result.head = maybe(parts.head);
     return result;
 }
@@ -83,7 +79,7 @@ void for_each_backward(ModelParts<Part>& parts, Visit visit) {
         if (second) visit(*second);
     };
     if (parts.head) visit(*parts.head);
-    both(parts.final_norm.gamma, parts.final_norm.beta);
+    if (parts.final_norm) both(parts.final_norm->gamma, parts.final_norm->beta);
     for (auto layer = parts.layers.rbegin(); layer != parts.layers.rend(); ++layer) {
         both(layer->down.weight, layer->down.bias);
         both(layer->up.weight, layer->up.bias);
@@ -93,7 +89,7 @@ void for_each_backward(ModelParts<Part>& parts, Visit visit) {
         both(layer->attention_norm.gamma, layer->attention_norm.beta);
     }
     if (parts.position_embedding) visit(*parts.position_embedding);
-    visit(parts.token_embedding);
+    if (parts.token_embedding) visit(*parts.token_embedding);
 }
 
 }  // namespace atl

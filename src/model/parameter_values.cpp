@@ -3,98 +3,48 @@
 #include "core/check.h"
 
 namespace atl {
-namespace {
 
-// Adds to `base` a twin of every view that `model` has, named with a prefix: the parts of a packed parameter.
-void add_twin_views(StepBuilder& builder, ValueId model, ValueId base, const std::string& prefix) {
-    const auto& values = builder.program().values;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!values[i].view_of || values[i].view_of->base != model || values[i].role != Role::parameter)
-            continue;
-        Value twin = values[i];
-        twin.name = prefix + twin.name;
-        twin.role = builder.program().value(base).role;
-        twin.view_of->base = base;
-        builder.add(std::move(twin));
+ValueId add_stacked(StepBuilder& builder, const PackedPieces& pieces, const StackedValue& value) {
+    const auto box_of = [](const TensorPiece& piece) { return LogicalBox{piece.tensor.name, piece.box}; };
+    const bool single = pieces.pieces.size() == 1;
+    Value stack{.name = value.prefix + (single ? pieces.pieces.front().name : pieces.name),
+                .shape = pieces.shape(),
+                .dtype = value.dtype,
+                .role = value.role,
+                .view_of = value.view_of};
+    if (single) stack.box = box_of(pieces.pieces.front());
+    const auto id = builder.add(std::move(stack));
+    if (single) return id;
+    std::int64_t offset = 0;
+    for (const auto& piece : pieces.pieces) {
+        builder.add(Value{.name = value.prefix + piece.name,
+                          .shape = piece.box.shape(),
+                          .dtype = value.dtype,
+                          .role = value.role,
+                          .box = box_of(piece),
+                          .view_of = ValueView{id, offset}});
+        offset += piece.box.elements();
     }
-}
-
-// A value like the parameter's weight: same shape, same parts.
-ValueId add_twin(StepBuilder& builder, const Parameter& parameter, const std::string& prefix, Role role,
-                 std::optional<ValueView> view_of = std::nullopt) {
-    Value twin = builder.program().value(parameter.weight);
-    twin.name = prefix + twin.name;
-    twin.role = role;
-    twin.view_of = view_of;
-    const auto id = builder.add(std::move(twin));
-    add_twin_views(builder, parameter.weight, id, prefix);
     return id;
 }
 
-}  // namespace
-
-ModelParts<Parameter> add_parameters(StepBuilder& builder, const ModelShape& shape, DType dtype) {
-    return transform<Parameter>(model_parts(shape), [&](const PackedTensors& part) {
-        const bool single = part.tensors.size() == 1;
-        const auto box_of = [](const TensorSpec& tensor) {
-            return LogicalBox{tensor.name, Box::whole(tensor.shape)};
-        };
-        Parameter parameter{.name = part.name, .decays = part.tensors.front().decays};
-        Value value{.name = part.name, .shape = part.shape(), .dtype = dtype, .role = Role::parameter};
-        if (single) value.box = box_of(part.tensors.front());
-        parameter.weight = builder.add(value);
-        if (single) return parameter;
-        std::int64_t offset = 0;
-        for (const auto& tensor : part.tensors) {
-            ATOLL_CHECK_EQ(tensor.decays, parameter.decays, "{}", part.name);
-            builder.add(Value{.name = tensor.name,
-                              .shape = tensor.shape,
-                              .dtype = dtype,
-                              .role = Role::parameter,
-                              .box = box_of(tensor),
-                              .view_of = ValueView{parameter.weight, offset}});
-            offset += element_count(tensor.shape);
-        }
-        return parameter;
-    });
+ValueId add_rows(StepBuilder& builder, ValueId value, const Range& rows) {
+    Value view = builder.program().value(value);
+    if (rows == Range{0, view.shape.front()}) return value;
+    Shape row = view.shape;
+    row.front() = 1;
+    view.name += fmt::format("[{}:{}]", rows.begin, rows.end);
+    view.shape.front() = rows.size();
+    view.box.reset();
+    view.view_of = ValueView{value, rows.begin * element_count(row)};
+    return builder.add(std::move(view));
 }
 
-std::vector<ValueId> add_gradients(StepBuilder& builder, ModelParts<Parameter>& parameters,
-                                   std::int64_t bucket_bytes) {
-    std::vector<ValueId> buckets;
-    std::vector<Parameter*> members;
-    std::int64_t elements = 0;
-    DType dtype = DType::f32;
-    const auto close = [&] {
-        if (members.empty()) return;
-        const auto bucket = builder.add(Value{.name = fmt::format("bucket_{}", buckets.size()),
-                                              .shape = {elements},
-                                              .dtype = dtype,
-                                              .role = Role::gradient});
-        std::int64_t offset = 0;
-        for (auto* member : members) {
-            member->gradient = add_twin(builder, *member, "grad/", Role::gradient, ValueView{bucket, offset});
-            offset += element_count(builder.program().value(member->weight).shape);
-        }
-        buckets.push_back(bucket);
-        members.clear();
-        elements = 0;
-    };
-    for_each_backward(parameters, [&](Parameter& parameter) {
-        const auto& weight = builder.program().value(parameter.weight);
-        dtype = weight.dtype;
-        elements += element_count(weight.shape);
-        members.push_back(&parameter);
-        if (elements * size_bytes(dtype) >= bucket_bytes) close();
-    });
-    close();
-    return buckets;
-}
-
-void add_moments(StepBuilder& builder, ModelParts<Parameter>& parameters) {
-    for_each_backward(parameters, [&](Parameter& parameter) {
-        parameter.first_moment = add_twin(builder, parameter, "m/", Role::state);
-        parameter.second_moment = add_twin(builder, parameter, "v/", Role::state);
+ModelParts<Parameter> add_parameters(StepBuilder& builder, const ModelParts<PackedPieces>& parts,
+                                     DType dtype) {
+    return transform<Parameter>(parts, [&](const PackedPieces& pieces) {
+        return Parameter{.pieces = pieces,
+                         .weight = add_stacked(builder, pieces, {.prefix = "", .dtype = dtype})};
     });
 }
 

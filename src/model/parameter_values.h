@@ -1,4 +1,4 @@
-// The values of a program that hold a model's parameters, gradients and optimizer moments (names and packing:
+// The values of a program that hold a rank's pieces of parameters, gradients and optimizer moments (names and packing:
 // training_program.h).
 #pragma once
 
@@ -8,20 +8,28 @@
 namespace atl {
 
 struct Parameter {
-    std::string name;
+    PackedPieces pieces;
     ValueId weight;
-    ValueId gradient;       // training only, as are the moments
-    ValueId first_moment;   // adamw only
-    ValueId second_moment;  // adamw only
-    bool decays = false;
+    ValueId gradient;  // training only
+    // Of a tied head on a rank that holds both ends of a pipeline: what the head adds. Apart, because the first
+    // stage's backward comes later than the last one's of the next micro-batch.
+    std::optional<ValueId> head_gradient;
 };
 
-// Adds one value per part, and a view of it per tensor where several are packed.
-ModelParts<Parameter> add_parameters(StepBuilder& builder, const ModelShape& shape, DType dtype);
-// Adds gradients as views of buckets, filled in the order in which backward finishes; a bucket is closed once it
-// holds bucket_bytes. Returns the buckets.
-std::vector<ValueId> add_gradients(StepBuilder& builder, ModelParts<Parameter>& parameters,
-                                   std::int64_t bucket_bytes);
-void add_moments(StepBuilder& builder, ModelParts<Parameter>& parameters);
+struct StackedValue {
+    std::string prefix;  // of its name and its pieces'
+    DType dtype = DType::f32;
+    Role role = Role::parameter;
+    std::optional<ValueView> view_of;
+};
+
+// Adds a value for a stack of pieces, and a view of it for each piece where there are several. Those of one piece
+// have its LogicalBox.
+ValueId add_stacked(StepBuilder& builder, const PackedPieces& pieces, const StackedValue& value);
+// A view of some rows of a value; the value itself if they are all of it.
+ValueId add_rows(StepBuilder& builder, ValueId value, const Range& rows);
+
+ModelParts<Parameter> add_parameters(StepBuilder& builder, const ModelParts<PackedPieces>& parts,
+                                     DType dtype);
 
 }  // namespace atl

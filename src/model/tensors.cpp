@@ -8,10 +8,10 @@
 namespace atl {
 namespace {
 
-using Tensors = PackedTensors;
+using Tensors = PackedPieces;
 
 Tensors one(std::string name, Shape shape, InitialValues initial, bool decays) {
-    return {name, {{name, std::move(shape), initial, decays}}};
+    return whole_tensors(name, {{name, std::move(shape), initial, decays}});
 }
 Tensors matrix(std::string name, std::int64_t rows, std::int64_t columns,
                InitialValues initial = InitialValues::normal) {
@@ -23,7 +23,7 @@ Tensors vector(std::string name, std::int64_t size, InitialValues initial) {
 Tensors packed(std::string name, const std::vector<Tensors>& parts) {
     Tensors result{std::move(name), {}};
     for (const auto& part : parts)
-        result.tensors.insert(result.tensors.end(), part.tensors.begin(), part.tensors.end());
+        result.pieces.insert(result.pieces.end(), part.pieces.begin(), part.pieces.end());
     return result;
 }
 
@@ -35,7 +35,7 @@ LayerParts<Tensors> llama_layer(const ModelShape& s, std::int64_t layer) {
     const auto prefix = fmt::format("model.layers.{}.", layer);
     const auto attention = prefix + "self_attn.";
     const auto kv_rows = s.kv_heads * s.head_width;
-    LayerParts<Tensors> parts;
+    LayerParts<Tensors> parts{.layer = layer};
     parts.attention_norm = rms(prefix + "input_layernorm", s);
     parts.qkv.weight = packed(fmt::format("layers.{}.qkv", layer),
                               {matrix(attention + "q_proj.weight", s.heads * s.head_width, s.hidden),
@@ -79,6 +79,7 @@ ModelParts<Tensors> gpt2_parts(const ModelShape& s) {
     for (std::int64_t layer = 0; layer < s.layers; ++layer) {
         const auto prefix = fmt::format("transformer.h.{}.", layer);
         parts.layers.push_back({
+            layer,
             layer_norm_parts(prefix + "ln_1", s),
             with_bias(prefix + "attn.c_attn", s.qkv_rows(), s.hidden),
             with_bias(prefix + "attn.c_proj", s.hidden, s.hidden, InitialValues::scaled_residual),
@@ -93,13 +94,7 @@ ModelParts<Tensors> gpt2_parts(const ModelShape& s) {
 
 }  // namespace
 
-Shape PackedTensors::shape() const {
-    Shape shape = tensors.front().shape;
-    for (std::size_t i = 1; i < tensors.size(); ++i) shape.front() += tensors[i].shape.front();
-    return shape;
-}
-
-ModelParts<PackedTensors> model_parts(const ModelShape& shape) {
+ModelParts<PackedPieces> model_parts(const ModelShape& shape) {
     const auto wrong = problems(shape);
     ATOLL_CHECK(wrong.empty(), "{}", wrong.front());
     return shape.kind == ModelKind::llama ? llama_parts(shape) : gpt2_parts(shape);
@@ -107,8 +102,8 @@ ModelParts<PackedTensors> model_parts(const ModelShape& shape) {
 
 std::vector<TensorSpec> model_tensors(const ModelShape& shape) {
     std::vector<TensorSpec> specs;
-    transform<int>(model_parts(shape), [&](const PackedTensors& part) {
-        specs.insert(specs.end(), part.tensors.begin(), part.tensors.end());
+    transform<int>(model_parts(shape), [&](const PackedPieces& part) {
+        for (const auto& piece : part.pieces) specs.push_back(piece.tensor);
         return 0;
     });
     return specs;

@@ -2,7 +2,7 @@
 
 #include "core/check.h"
 #include "model/emit_ops.h"
-#include "model/parameter_values.h"
+#include "model/gradients.h"
 #include "program/schedule.h"
 
 namespace atl {
@@ -17,7 +17,6 @@ void add_stages(StepBuilder& builder, const ModelShape& shape, const ParallelSha
                 std::int64_t tokens) {
     const auto wrong = problems(shape, parallel, tokens);
     ATOLL_CHECK(wrong.empty(), "{}", wrong.front());
-    ATOLL_CHECK_EQ(parallel.ranks(), parallel.dp, "only data parallelism is emitted");
     const auto place = place_of(parallel, builder.program().rank);
     for (const auto stage : parallel.pipeline().stages_of(place.pp)) {
         const auto layers = stage_layers(shape, parallel, stage);
@@ -27,74 +26,65 @@ void add_stages(StepBuilder& builder, const ModelShape& shape, const ParallelSha
     }
 }
 
-// Sums every bucket over the data-parallel ranks with a ring, in place.
-void emit_reductions(StepBuilder& builder, const std::vector<ValueId>& buckets, std::int32_t ranks) {
-    if (ranks == 1) return;
-    std::vector<Rank> members;
-    for (std::int32_t rank = 0; rank < ranks; ++rank) members.push_back(Rank(rank));
-    builder.add_group("dp", members);
-    builder.open({Phase::reduction});
-    for (const auto bucket : buckets) {
-        const auto moved_bytes = 2 * (ranks - 1) * builder.program().value(bucket).bytes() / ranks;
-        builder.add(Op{.kind = OpKind::all_reduce,
-                       .attributes = CollectiveAttributes{"dp", 0},
-                       .reads = {bucket},
-                       .writes = {bucket},
-                       .resource = Resource::link_intra,
-                       .bytes = moved_bytes});
-    }
+// The norm of all gradients, each counted once over the ranks.
+void emit_norm(StepBuilder& builder, Collectives& collectives, Gradients& gradients, ValueId norm2) {
+    builder.add(Op{.kind = OpKind::square_sum, .reads = gradients.add_counted(), .writes = {norm2}});
+    if (gradients.is_counted_once())
+        builder.add(collectives.make(OpKind::all_reduce, collectives.world(), norm2, norm2));
 }
 
-void emit_optimizer(StepBuilder& builder, const std::vector<Parameter>& parameters,
-                    const TrainingProgramOptions& options) {
+void emit_update(StepBuilder& builder, Collectives& collectives, const TrainingProgramOptions& options,
+                 const ParameterUpdate& update, const std::vector<ValueId>& facts) {
+    std::vector<ValueId> reads{update.gradient}, writes{update.weight};
+    reads.insert(reads.end(), facts.begin(), facts.end());
+    const auto add = [&](OpKind kind, auto attributes) {
+        if (!update.decays) attributes.weight_decay = 0;
+        reads.insert(reads.end(), writes.begin(), writes.end());
+        Op op{.kind = kind, .attributes = attributes, .reads = reads, .writes = writes};
+        if (options.scratch_bytes) op.scratch_bytes = options.scratch_bytes(builder.program(), op);
+        builder.add(std::move(op));
+    };
+    if (const auto* adamw = std::get_if<AdamwAttributes>(&options.optimizer)) {
+        writes.insert(writes.end(), {update.first_moment, update.second_moment});
+        add(OpKind::adamw, *adamw);
+    } else {
+        add(OpKind::sgd, std::get<SgdAttributes>(options.optimizer));
+    }
+    if (update.gathered_weight)
+        builder.add(
+            collectives.make(OpKind::all_gather, update.holders, update.weight, *update.gathered_weight));
+}
+
+void emit_optimizer(StepBuilder& builder, Collectives& collectives, Gradients& gradients,
+                    const std::vector<ParameterUpdate>& updates, const TrainingProgramOptions& options) {
     const auto scalars =
         builder.add(Value{.name = "scalars", .shape = {4}, .dtype = DType::f64, .role = Role::input});
     const auto norm2 =
         builder.add(Value{.name = "norm2", .shape = {1}, .dtype = DType::f64, .role = Role::output});
     builder.open({Phase::optimizer});
-    const auto add = [&](Op op) {
-        if (options.scratch_bytes) op.scratch_bytes = options.scratch_bytes(builder.program(), op);
-        builder.add(std::move(op));
-    };
-    std::vector<ValueId> gradients;
-    for (const auto& parameter : parameters) gradients.push_back(parameter.gradient);
-    add(Op{.kind = OpKind::square_sum, .reads = gradients, .writes = {norm2}});
-    for (const auto& p : parameters) {
-        if (const auto* adamw = std::get_if<AdamwAttributes>(&options.optimizer)) {
-            auto attributes = *adamw;
-            if (!p.decays) attributes.weight_decay = 0;
-            add(Op{.kind = OpKind::adamw,
-                   .attributes = attributes,
-                   .reads = {p.gradient, norm2, scalars, p.weight, p.first_moment, p.second_moment},
-                   .writes = {p.weight, p.first_moment, p.second_moment}});
-        } else {
-            auto attributes = std::get<SgdAttributes>(options.optimizer);
-            if (!p.decays) attributes.weight_decay = 0;
-            add(Op{.kind = OpKind::sgd,
-                   .attributes = attributes,
-                   .reads = {p.gradient, norm2, scalars, p.weight},
-                   .writes = {p.weight}});
-        }
-    }
+    gradients.emit_late_reductions();
+    emit_norm(builder, collectives, gradients, norm2);
+    for (const auto& update : updates) emit_update(builder, collectives, options, update, {norm2, scalars});
 }
 
 }  // namespace
 
 StepOps emit_training_step(const ModelShape& shape, const TrainingProgramOptions& options) {
+    const auto context = context_of(shape, options.context);
     StepBuilder builder(options.rank, static_cast<std::int32_t>(shape.layers), options.micro_batches);
-    add_stages(builder, shape, options.parallel, options.sequences * context_of(shape, options.context));
-    auto parameters = add_parameters(builder, shape, options.dtype);
-    const auto buckets = add_gradients(builder, parameters, options.bucket_bytes);
-    if (std::holds_alternative<AdamwAttributes>(options.optimizer)) add_moments(builder, parameters);
-    OpEmitter emitter(
-        builder, shape,
-        {options.sequences, context_of(shape, options.context), options.dtype, options.scratch_bytes},
-        parameters);
+    add_stages(builder, shape, options.parallel, options.sequences * context);
+    Collectives collectives(builder, options.parallel);
+    auto parameters =
+        add_parameters(builder, rank_parts(shape, options.parallel, options.rank), options.dtype);
+    Gradients gradients(builder, collectives, shape, options.parallel);
+    gradients.add(parameters, options.bucket_bytes);
+    const auto updates = gradients.add_updates(std::holds_alternative<AdamwAttributes>(options.optimizer));
+    OpEmitter emitter(builder, collectives, shape,
+                      {options.sequences, context, options.dtype, options.scratch_bytes, options.parallel},
+                      parameters);
     for (std::int32_t k = 0; k < options.micro_batches; ++k) emitter.emit_forward_and_backward(k);
-    emit_reductions(builder, buckets, options.parallel.ranks());
-    std::vector<Parameter> all;
-    for_each_backward(parameters, [&](const Parameter& parameter) { all.push_back(parameter); });
-    emit_optimizer(builder, all, options);
+    gradients.emit_reductions();
+    emit_optimizer(builder, collectives, gradients, updates, options);
     return builder.take();
 }
 
@@ -103,13 +93,15 @@ Program make_training_program(const ModelShape& shape, const TrainingProgramOpti
 }
 
 Program make_evaluation_program(const ModelShape& shape, const EvaluationProgramOptions& options) {
+    const auto context = context_of(shape, options.context);
     StepBuilder builder(options.rank, static_cast<std::int32_t>(shape.layers), options.micro_batches);
-    add_stages(builder, shape, options.parallel, options.sequences * context_of(shape, options.context));
-    const auto parameters = add_parameters(builder, shape, options.dtype);
-    OpEmitter emitter(
-        builder, shape,
-        {options.sequences, context_of(shape, options.context), options.dtype, options.scratch_bytes},
-        parameters);
+    add_stages(builder, shape, options.parallel, options.sequences * context);
+    Collectives collectives(builder, options.parallel);
+    const auto parameters =
+        add_parameters(builder, rank_parts(shape, options.parallel, options.rank), options.dtype);
+    OpEmitter emitter(builder, collectives, shape,
+                      {options.sequences, context, options.dtype, options.scratch_bytes, options.parallel},
+                      parameters);
     for (std::int32_t k = 0; k < options.micro_batches; ++k) emitter.emit_forward(k);
     return serial_schedule(builder.take());
 }

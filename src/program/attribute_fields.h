@@ -33,6 +33,7 @@ void visit_fields(Attributes& attributes, Visit&& visit) {
         visit("sequence", attributes.sequence);
     } else if constexpr (std::is_same_v<Plain, RowAttributes>) {
         visit("first_row", attributes.first_row);
+        visit("all_rows", attributes.all_rows);
     } else if constexpr (std::is_same_v<Plain, PointToPointAttributes>) {
         visit("peer", attributes.peer);
         visit("sequence", attributes.sequence);

@@ -28,7 +28,7 @@
 //  swiglu_backward        dact[T,F], gate_up                           dgate_up[T,2F]
 //  gelu                   x[T,F]                                       y[T,F]                    tanh form
 //  gelu_backward          dy, x                                        dx
-//  add                    a[N], b[N]                                   sum[N]
+//  add                    a[N], b[N]                                   sum[N]                    may be a
 //  cross_entropy          logits[T,V], targets[T]                      loss[1] f64 (, dlogits)   a view of logits
 //  logits_max             logits[T,V]                                  max[T]                    of the rows here
 //  logits_sum             logits[T,V], targets[T], max[T]              sums[2T]                  exps, then targets
@@ -55,7 +55,8 @@
 // an index whose row is elsewhere, embedding_backward skips it. logits_sum gives the sum of exp(logit - max) over
 // the rows here and, for each target, its logit - max, or 0 if that is elsewhere; all_reduce_max and all_reduce then
 // make them those of the whole vocabulary (Megatron-LM, Shoeybi et al. 2019, section 3).
-// all_gather and reduce_scatter cut dimension 0 into nearly equal ranges, as layout's split() does.
+// all_gather and reduce_scatter cut dimension 0 into nearly equal ranges, as layout's split() does. The piece of an
+// all_gather may be a view of its own place in the whole.
 #pragma once
 
 #include <optional>
@@ -136,6 +137,8 @@ struct AccumulateAttributes {
 // Ops on a vocabulary that may be cut by rows, but for embedding_backward.
 struct RowAttributes {
     std::int64_t first_row = 0;
+    std::int64_t all_rows =
+        0;  // of the whole vocabulary, which indices and targets must lie in; 0 = it is not cut
     bool operator==(const RowAttributes&) const = default;
 };
 struct NormAttributes {
