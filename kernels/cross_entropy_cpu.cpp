@@ -2,13 +2,11 @@
 // block's exponentials are relative to the maximum so far and get their final factor in a second pass.
 #include "kernels/cross_entropy.h"
 
-#include <cmath>
-
 #include "kernels/cross_entropy_rows.h"
 #include "kernels/dispatch.h"
-#include "kernels/exponential.h"
 #include "kernels/parallel.h"
 #include "kernels/scratch.h"
+#include "kernels/softmax_rows.h"
 
 namespace atl::kernels {
 namespace ATOLL_INSTRUCTION_SET {
@@ -25,35 +23,6 @@ inline std::int64_t block_length(std::int64_t vocab) {
 template <class T>
 T exponential_of(T x) {
     return exponential<T>(broadcast(x))[0];
-}
-
-template <class T>
-T largest_of(const T* values, std::int64_t count, T at_least) {
-    Vec<T> largest = broadcast(at_least);
-    for_vectors<T>(count, [&](std::int64_t i, std::int64_t lanes) {
-        largest = larger(largest, load_first(values + i, lanes, at_least));
-    });
-    return largest_lane<T>(largest);
-}
-
-// Σ exp(value − maximum); the terms are kept in `terms` unless it is null.
-template <class T>
-T sum_exponentials(const T* values, std::int64_t count, T maximum, T* terms) {
-    Vec<T> sum{};
-    for_vectors<T>(count, [&](std::int64_t i, std::int64_t lanes) {
-        const Vec<T> term =
-            exponential<T>(load_first(values + i, lanes, -static_cast<T>(INFINITY)) - maximum);
-        if (terms != nullptr) store_first(terms + i, term, lanes);
-        sum += term;
-    });
-    return sum_of_lanes<T>(sum);
-}
-
-template <class T>
-void scale_values(T* values, std::int64_t count, T factor) {
-    for_vectors<T>(count, [&](std::int64_t i, std::int64_t lanes) {
-        store_first(values + i, load_first(values + i, lanes) * factor, lanes);
-    });
 }
 
 template <class T>

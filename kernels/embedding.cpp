@@ -6,10 +6,12 @@
 namespace atl::kernels {
 namespace {
 
-void check_indices(const std::int32_t* indices, std::int64_t tokens, std::int64_t entries) {
+template <class T>
+void check_indices(const EmbeddingTable<T>& table, std::int64_t tokens) {
+    const std::int64_t entries = table.all_entries > 0 ? table.all_entries : table.entries;
     for (std::int64_t token = 0; token < tokens; ++token) {
-        ATOLL_CHECK(indices[token] >= 0 && indices[token] < entries, "index {} of token {}, table of {}",
-                    indices[token], token, entries);
+        ATOLL_CHECK(table.indices[token] >= 0 && table.indices[token] < entries,
+                    "index {} of token {}, table of {}", table.indices[token], token, entries);
     }
 }
 
@@ -17,16 +19,13 @@ void check_indices(const std::int32_t* indices, std::int64_t tokens, std::int64_
 
 template <class T>
 void embedding(const Embedding<T>& operation, InstructionSet set) {
-    check_indices(operation.first.indices, operation.tokens, operation.first.entries);
-    if (operation.second.table != nullptr) {
-        check_indices(operation.second.indices, operation.tokens, operation.second.entries);
-    }
+    check_indices(operation.first, operation.tokens);
+    if (operation.second.table != nullptr) check_indices(operation.second, operation.tokens);
     dispatch(operation, set);
 }
 
 template <class T>
 void embedding_backward(const EmbeddingBackward<T>& operation, InstructionSet set) {
-    check_indices(operation.indices, operation.tokens, operation.entries);
     dispatch(operation, set);
 }
 

@@ -9,9 +9,13 @@ namespace atl::kernels {
 namespace ATOLL_INSTRUCTION_SET {
 namespace {
 
+// Null if it is not here.
 template <class T>
 const T* entry(const EmbeddingTable<T>& from, std::int64_t token, std::int64_t channels) {
-    return from.table + from.indices[token] * channels;
+    if (from.table == nullptr) return nullptr;
+    const std::int64_t index = from.indices[token] - from.first_entry;
+    if (index < 0 || index >= from.entries) return nullptr;
+    return from.table + index * channels;
 }
 
 template <class T>
@@ -20,10 +24,11 @@ void run(const Embedding<T>& op) {
     parallel_ranges(op.tokens * channels, channels, [&](Range range) {
         for (std::int64_t token = range.begin / channels; token * channels < range.end; ++token) {
             const T* first = entry(op.first, token, channels);
-            const T* second = op.second.table == nullptr ? nullptr : entry(op.second, token, channels);
+            const T* second = entry(op.second, token, channels);
             T* x = op.x + token * channels;
             for_vectors<T>(channels, [&](std::int64_t c, std::int64_t lanes) {
-                Vec<T> value = load_first(first + c, lanes);
+                Vec<T> value{};
+                if (first != nullptr) value = load_first(first + c, lanes);
                 if (second != nullptr) value += load_first(second + c, lanes);
                 store_first(x + c, value, lanes);
             });
@@ -42,7 +47,9 @@ void scatter_columns(const EmbeddingBackward<T>& op, Range columns) {
         }
     }
     for (std::int64_t token = 0; token < op.tokens; ++token) {
-        T* to = dtable + op.indices[token] * op.channels;
+        const std::int64_t entry = op.indices[token] - op.first_entry;
+        if (entry < 0 || entry >= op.entries) continue;
+        T* to = dtable + entry * op.channels;
         for_vectors<T>(width, [&](std::int64_t c, std::int64_t lanes) {
             store_first(to + c, load_first(to + c, lanes) + load_first(dx + token * op.channels + c, lanes),
                         lanes);

@@ -12,6 +12,9 @@ BoundCall bind_typed(const BoundOperands& operands) {
         case OpKind::embedding:
         case OpKind::embedding_backward:
         case OpKind::cross_entropy:
+        case OpKind::logits_max:
+        case OpKind::logits_sum:
+        case OpKind::cross_entropy_parallel:
             return bind_vocabulary<T>(operands);
         case OpKind::rms_norm:
         case OpKind::add_rms_norm:

@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/cross_entropy_parallel.h"
 #include "kernels/embedding.h"
 #include "support/kernel_testing.h"
 
@@ -124,6 +125,112 @@ TEST(CrossEntropyKernel, results_do_not_depend_on_the_number_of_threads) {
     EXPECT_EQ(one, many);
 }
 
+// The columns [begin, end) of logits, as the part-th of `parts` ranks has them.
+template <class T>
+struct CutLogits {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::vector<T> logits;
+    std::vector<T> max;
+    std::vector<T> sums;
+};
+
+// What `parts` ranks compute together; the exchanges between them are plain loops.
+template <class T>
+LossAndGradient cut_loss_and_gradient(const std::vector<double>& logits,
+                                      const std::vector<std::int32_t>& targets, std::int64_t parts,
+                                      InstructionSet set) {
+    const auto rows = static_cast<std::int64_t>(targets.size());
+    const std::int64_t vocab = static_cast<std::int64_t>(logits.size()) / rows;
+    std::vector<CutLogits<T>> cuts(parts);
+    std::vector<T> max(rows, -INFINITY), sums(2 * rows, 0);
+    for (std::int64_t part = 0; part < parts; ++part) {
+        auto& cut = cuts[part];
+        cut = {vocab * part / parts,
+               vocab * (part + 1) / parts,
+               {},
+               std::vector<T>(rows),
+               std::vector<T>(2 * rows)};
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t v = cut.begin; v < cut.end; ++v)
+                cut.logits.push_back(static_cast<T>(logits[row * vocab + v]));
+        kernels::logits_max(
+            kernels::LogitsMax<T>{rows, cut.end - cut.begin, cut.logits.data(), cut.max.data()}, set);
+        for (std::int64_t row = 0; row < rows; ++row) max[row] = std::max(max[row], cut.max[row]);
+    }
+    for (auto& cut : cuts) {
+        kernels::logits_sum(
+            kernels::LogitsSum<T>{rows, cut.end - cut.begin, cut.begin, vocab, cut.logits.data(),
+                                  targets.data(), max.data(), cut.sums.data()},
+            set);
+        for (std::int64_t i = 0; i < 2 * rows; ++i) sums[i] += cut.sums[i];
+    }
+    LossAndGradient result{0, std::vector<double>(logits.size())};
+    for (auto& cut : cuts) {
+        kernels::CrossEntropyParallel<T> entropy{
+            rows,           cut.end - cut.begin, cut.begin,   cut.logits.data(), nullptr,
+            targets.data(), max.data(),          sums.data(), &result.loss};
+        kernels::cross_entropy_parallel(entropy, set);
+        const double alone = result.loss;
+        entropy.dlogits = cut.logits.data();
+        kernels::cross_entropy_parallel(entropy, set);
+        EXPECT_TRUE(alone == result.loss || (std::isnan(alone) && std::isnan(result.loss)));
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t v = cut.begin; v < cut.end; ++v)
+                result.dlogits[row * vocab + v] = cut.logits[row * (cut.end - cut.begin) + v - cut.begin];
+    }
+    return result;
+}
+
+TEST(CutCrossEntropyKernel, ranks_together_give_the_loss_and_gradient_of_the_whole_vocabulary) {
+    for (const int vocab : {4, 17, 257, 5000, 50257}) {
+        const std::vector<std::int32_t> targets = {0, vocab - 1, -1, vocab / 2, -100};
+        const auto logits = normal_values<double>(targets.size() * vocab, vocab, 5);
+        const auto expected = reference(logits, targets);
+        for (const auto set : test::supported_sets())
+            for (const int parts : {1, 2, 3, 4}) {
+                SCOPED_TRACE(fmt::format("vocabulary {} in {}, {}", vocab, parts, name(set)));
+                const auto in_double = cut_loss_and_gradient<double>(logits, targets, parts, set);
+                EXPECT_NEAR(in_double.loss, expected.loss, 1e-12 * (1 + expected.loss));
+                EXPECT_LE(test::largest_error(in_double.dlogits, expected.dlogits), 1e-13);
+                const auto in_float = cut_loss_and_gradient<float>(logits, targets, parts, set);
+                EXPECT_NEAR(in_float.loss, expected.loss, 2e-6 * (1 + expected.loss));
+                EXPECT_LE(test::largest_error(in_float.dlogits, expected.dlogits), 1e-6);
+            }
+    }
+}
+
+TEST(CutCrossEntropyKernel, a_nan_or_infinity_on_one_rank_makes_the_loss_of_all_non_finite) {
+    for (const double bad : {double(NAN), double(INFINITY)})
+        for (const auto set : test::supported_sets()) {
+            auto logits = normal_values<double>(2 * 40, 2);
+            logits[45] = bad;
+            EXPECT_FALSE(std::isfinite(cut_loss_and_gradient<float>(logits, {1, 39}, 2, set).loss));
+            const auto ignored = cut_loss_and_gradient<float>(logits, {1, -1}, 2, set);
+            EXPECT_TRUE(std::isfinite(ignored.loss));
+            EXPECT_EQ(ignored.dlogits[45], 0);
+        }
+}
+
+TEST(CutCrossEntropyKernel, refuses_a_target_outside_the_whole_vocabulary) {
+    const auto logits = normal_values<double>(8, 1);
+    EXPECT_THROW(cut_loss_and_gradient<float>(logits, {8}, 2, InstructionSet::baseline), CheckError);
+}
+
+TEST(CutCrossEntropyKernel, results_do_not_depend_on_the_number_of_threads) {
+    const auto logits = normal_values<double>(100 * 301, 3);
+    std::vector<std::int32_t> targets(100);
+    for (int row = 0; row < 100; ++row) targets[row] = row * 3 - 1;
+    const auto set = kernels::best_instruction_set();
+    const auto one = cut_loss_and_gradient<float>(logits, targets, 2, set);
+    const int usual_threads = omp_get_max_threads();
+    omp_set_num_threads(usual_threads + 2);
+    const auto many = cut_loss_and_gradient<float>(logits, targets, 2, set);
+    omp_set_num_threads(usual_threads);
+    EXPECT_EQ(one.loss, many.loss);
+    EXPECT_EQ(one.dlogits, many.dlogits);
+}
+
 TEST(EmbeddingKernel, gathers_one_table_or_the_sum_of_two) {
     for (const int channels : {1, 3, 17, 64, 100}) {
         const auto table = normal_values<float>(11 * channels, 4);
@@ -161,8 +268,8 @@ TEST(EmbeddingKernel, backward_adds_repeated_tokens_in_order_over_zeros_or_what_
             for (const bool accumulate : {false, true}) {
                 std::vector<float> dtable(4 * channels, 0.5F);
                 kernels::embedding_backward(
-                    kernels::EmbeddingBackward<float>{4, channels, 4, tokens.data(), dx.data(), dtable.data(),
-                                                      accumulate},
+                    kernels::EmbeddingBackward<float>{4, channels, 4, 0, tokens.data(), dx.data(),
+                                                      dtable.data(), accumulate},
                     set);
                 const float before = accumulate ? 0.5F : 0.0F;
                 for (int c = 0; c < channels; ++c) {
@@ -173,6 +280,37 @@ TEST(EmbeddingKernel, backward_adds_repeated_tokens_in_order_over_zeros_or_what_
                 }
             }
         }
+    }
+}
+
+TEST(EmbeddingKernel, a_cut_table_gives_zeros_for_rows_elsewhere_and_adds_nothing_to_them) {
+    constexpr int kChannels = 19;
+    const auto table = normal_values<float>(7 * kChannels, 4);
+    const std::vector<std::int32_t> tokens = {6, 0, 3, 2, 3};
+    const auto dx = normal_values<float>(tokens.size() * kChannels, 6);
+    for (const auto set : test::supported_sets()) {
+        std::vector<float> together(tokens.size() * kChannels, 0), dtable;
+        for (const auto& [begin, end] : {std::pair(0, 3), std::pair(3, 7)}) {
+            const kernels::EmbeddingTable<float> cut{tokens.data(), &table[begin * kChannels], end - begin,
+                                                     begin, 7};
+            std::vector<float> x(together.size());
+            kernels::embedding(kernels::Embedding<float>{5, kChannels, cut, {}, x.data()}, set);
+            for (std::size_t i = 0; i < x.size(); ++i) together[i] += x[i];
+            std::vector<float> part((end - begin) * kChannels, 0.5F);
+            kernels::embedding_backward(
+                kernels::EmbeddingBackward<float>{5, kChannels, end - begin, begin, tokens.data(), dx.data(),
+                                                  part.data(), false},
+                set);
+            dtable.insert(dtable.end(), part.begin(), part.end());
+        }
+        std::vector<float> whole(together.size()), whole_dtable(dtable.size());
+        kernels::embedding(
+            kernels::Embedding<float>{5, kChannels, {tokens.data(), table.data(), 7}, {}, whole.data()}, set);
+        kernels::embedding_backward(kernels::EmbeddingBackward<float>{5, kChannels, 7, 0, tokens.data(),
+                                                                      dx.data(), whole_dtable.data(), false},
+                                    set);
+        EXPECT_EQ(together, whole);
+        EXPECT_EQ(dtable, whole_dtable);
     }
 }
 
