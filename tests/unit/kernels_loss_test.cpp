@@ -183,12 +183,12 @@ LossAndGradient cut_loss_and_gradient(const std::vector<double>& logits,
 }
 
 TEST(CutCrossEntropyKernel, ranks_together_give_the_loss_and_gradient_of_the_whole_vocabulary) {
-    for (const int vocab : {4, 17, 257, 5000, 50257}) {
+    for (const int vocab : {4, 17, 257, 5000}) {
         const std::vector<std::int32_t> targets = {0, vocab - 1, -1, vocab / 2, -100};
         const auto logits = normal_values<double>(targets.size() * vocab, vocab, 5);
         const auto expected = reference(logits, targets);
         for (const auto set : test::supported_sets())
-            for (const int parts : {1, 2, 3, 4}) {
+            for (const int parts : {1, 2, 3}) {
                 SCOPED_TRACE(fmt::format("vocabulary {} in {}, {}", vocab, parts, name(set)));
                 const auto in_double = cut_loss_and_gradient<double>(logits, targets, parts, set);
                 EXPECT_NEAR(in_double.loss, expected.loss, 1e-12 * (1 + expected.loss));
