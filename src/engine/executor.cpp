@@ -1,8 +1,6 @@
 #include "engine/executor.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <set>
@@ -11,10 +9,10 @@
 #include "comm/island/gloo_collective.h"
 #include "core/check.h"
 #include "core/error.h"
+#include "core/random.h"
 #include "engine/allocation_counter.h"
-#include "engine/bind.h"
+#include "engine/bound_program.h"
 #include "engine/step_progress.h"
-#include "program/dependencies.h"
 
 namespace atl {
 namespace {
@@ -22,38 +20,8 @@ namespace {
 // A failing collective names the rank it waited for; the executor's own wait, which can't, gives it time to.
 constexpr Milliseconds kCollectiveGrace{5'000};
 
-struct BoundOp {
-    const Op* op = nullptr;
-    BoundCall call;
-    std::vector<OpId> waits;  // ops of other resources
-    bool is_awaited = false;  // by an op of another resource
-    StepShare share = StepShare::forward;
-};
-
 bool is_link(Resource resource) {
     return resource == Resource::link_intra || resource == Resource::link_inter;
-}
-
-// Everything up to a micro-batch's loss is forward, what follows is backward; what belongs to no micro-batch is the
-// optimizer. Recomputation counts as backward.
-std::vector<StepShare> shares_of(const Program& program) {
-    std::set<std::int32_t> past_loss;
-    std::vector<StepShare> shares;
-    for (const Op& op : program.ops) {
-        if (is_link(op.resource)) {
-            shares.push_back(StepShare::communication);
-        } else if (op.micro_batch < 0) {
-            shares.push_back(StepShare::optimizer);
-        } else {
-            shares.push_back(past_loss.contains(op.micro_batch) ? StepShare::backward : StepShare::forward);
-        }
-        if (op.kind == OpKind::cross_entropy) past_loss.insert(op.micro_batch);
-    }
-    return shares;
-}
-
-double seconds_between(TimePoint begin, TimePoint end) {
-    return seconds(end - begin);
 }
 
 }  // namespace
@@ -62,156 +30,223 @@ struct Executor::State {
     State(const Program& program, const ProgramMemory& memory, ExecutorOptions options)
         : program(program),
           options(std::move(options)),
-          progress(program.ops.size(), this->options.collective_timeout + kCollectiveGrace) {
-        bind(memory);
-        for (const auto& [resource, ops] : queues) {
-            if (is_link(resource))
-                links.emplace_back([this, &ops](std::stop_token stop) { run_link(ops, stop); });
+          bound(program, memory, this->options),
+          progress(program.ops.size(), this->options.collective_timeout + kCollectiveGrace),
+          op_times(program.ops.size()) {
+        if (this->options.mode == ExecutionMode::serial) return;
+        for (const auto& [resource, ops] : bound.queues) {
+            if (resource == Resource::compute) continue;
+            start_thread([this, &ops = ops](std::int64_t step) { run_queue(ops, step); });
+            if (posts_ahead(resource))
+                start_thread([this, &ops = ops](std::int64_t step) { post_queue(ops, step); });
         }
     }
 
-    void bind(const ProgramMemory& memory) {
-        at::set_num_threads(options.threads);
-        omp_set_num_threads(options.threads);
-        const c10::InferenceMode guard;
-        const auto edges = data_edges(program);
-        const auto shares = shares_of(program);
-        bound.resize(program.ops.size());
-        for (const Op& op : program.ops) {
-            BoundOp& b = bound[op.id.value()];
-            b.op = &op;
-            b.share = shares[op.id.value()];
-            b.call = is_link(op.resource) ? bind_collective(op, memory)
-                                          : bind_op(BoundOperands(program, memory, op, options.threads));
-            b.waits = edges[op.id.value()];
-            b.waits.insert(b.waits.end(), op.after.begin(), op.after.end());
-            std::erase_if(b.waits, [&](OpId other) { return program.op(other).resource == op.resource; });
-            for (const OpId other : b.waits) bound[other.value()].is_awaited = true;
-            queues[op.resource].push_back(&b);
-        }
-        for (const auto& [resource, ops] : queues) {
-            ATOLL_CHECK(resource == Resource::compute || is_link(resource), "no {} queue on processors",
-                        name(resource));
-        }
-    }
+    // ---- a step ----
 
-    BoundCall bind_collective(const Op& op, const ProgramMemory& memory) {
-        const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
-        const auto group = options.groups.find(attributes.group);
-        ATOLL_CHECK(group != options.groups.end(), "no collective for group '{}'", attributes.group);
-        IslandCollective* collective = group->second;
-        ATOLL_CHECK_EQ(static_cast<std::int64_t>(collective->size()),
-                       static_cast<std::int64_t>(program.groups.at(attributes.group).size()));
-        const BufferView read = memory.view(op.reads.at(0));
-        const BufferView written = memory.view(op.writes.at(0));
-        const Milliseconds timeout = options.collective_timeout;
-        const auto rows = [&](ValueId whole) { return program.value(whole).shape.at(0); };
-        switch (op.kind) {
-            case OpKind::all_reduce:
-                return [=] { collective->all_reduce(written, timeout); };
-            case OpKind::all_reduce_max:
-                return [=] { collective->all_reduce_max(written, timeout); };
-            case OpKind::all_gather:
-                return [=, rows = rows(op.writes.at(0))] {
-                    collective->all_gather_rows(read, written, rows, timeout);
-                };
-            case OpKind::reduce_scatter:
-                return [=, rows = rows(op.reads.at(0))] {
-                    collective->reduce_scatter_rows(read, written, rows, timeout);
-                };
-            case OpKind::broadcast:
-                return [=] { collective->broadcast(written, Rank(0), timeout); };
-            default:
-                break;
+    void run_step() {
+        progress.begin_step();
+        begin = clock.now();
+        std::int64_t step = 0;
+        {
+            std::lock_guard lock(step_mutex);
+            step = ++steps_begun;
         }
-        ATOLL_CHECK(false, "{} is no collective", name(op.kind));
-        return {};
-    }
-
-    // Runs one op of either kind of thread; a world's failure gets the op's name.
-    void call(const BoundOp& b) {
+        step_begun.notify_all();
         try {
-            b.call();
-        } catch (const CommError& error) {
-            throw CommError(fmt::format("[engine] rank {} op {} {} (layer {}, micro-batch {}): {}",
-                                        program.rank, b.op->id, name(b.op->kind), b.op->layer,
-                                        b.op->micro_batch, error.what()));
+            const c10::InferenceMode guard;
+            if (options.mode == ExecutionMode::serial) {
+                run_serially(step);
+            } else {
+                run_compute(step);
+            }
+        } catch (...) {
+            fail(std::current_exception());
+            std::rethrow_exception(progress.failure());
         }
+        add_times();
+    }
+
+    // The calling thread's part: the compute ops.
+    void run_compute(std::int64_t step) {
+        for (const BoundOp* b : bound.queues[Resource::compute]) {
+            for (const OpId other : b->waits) progress.wait_for(other);
+            pause_before(*b, step);
+            compute(*b);
+        }
+        progress.wait_for_all_queues(std::ssize(threads));
+    }
+
+    // Everything in list order on one thread. Sends are only posted, until someone waits for their end.
+    void run_serially(std::int64_t step) {
+        const auto& sends = bound.queues[Resource::send];
+        std::size_t sends_ended = 0;
+        const auto end_sends_up_to = [&](OpId last) {
+            for (; sends_ended < sends.size() && sends[sends_ended]->op->id <= last; ++sends_ended)
+                finish(*sends[sends_ended]);
+        };
+        for (const BoundOp& b : bound.ops) {
+            for (const OpId other : b.waits)
+                if (program.op(other).resource == Resource::send) end_sends_up_to(other);
+            pause_before(b, step);
+            if (b.post) post(b);
+            if (b.op->resource == Resource::compute) {
+                compute(b);
+            } else if (is_link(b.op->resource)) {
+                start(b);
+                finish(b);
+            } else if (b.op->kind == OpKind::receive) {
+                finish(b);
+            }
+        }
+        if (!sends.empty()) end_sends_up_to(sends.back()->op->id);
+    }
+
+    // A queue's thread: its ops one after the other; sends and receives have been started by another one.
+    void run_queue(const std::vector<const BoundOp*>& ops, std::int64_t step) {
+        for (const BoundOp* b : ops) {
+            if (b->post) {
+                progress.wait_for_post(b->op->id);
+            } else {
+                for (const OpId other : b->waits) progress.wait_for(other);
+                start(*b);
+            }
+            pause_before(*b, step);
+            finish(*b);
+        }
+    }
+
+    void post_queue(const std::vector<const BoundOp*>& ops, std::int64_t step) {
+        for (const BoundOp* b : ops) {
+            for (const OpId other : b->waits) progress.wait_for(other);
+            pause_before(*b, step);
+            post(*b);
+        }
+    }
+
+    // ---- an op ----
+
+    OpTime& time_of(const BoundOp& b) { return op_times[static_cast<std::size_t>(b.op->id.value())]; }
+    double seconds_since_begin() const { return seconds(clock.now() - begin); }
+
+    void compute(const BoundOp& b) {
+        const CountAllocations scope(allocation_counts[b.op->kind]);
+        start(b);
+        finish(b);
+    }
+    void start(const BoundOp& b) { time_of(b).start_seconds = seconds_since_begin(); }
+    void finish(const BoundOp& b) {
+        call_naming(b, b.call);
+        time_of(b).end_seconds = seconds_since_begin();
         progress.finish(b.op->id, b.is_awaited);
     }
+    void post(const BoundOp& b) {
+        start(b);
+        call_naming(b, b.post);
+        progress.post(b.op->id);
+    }
 
-    void run_compute() {
-        const c10::InferenceMode guard;
-        TimePoint before = clock.now();
-        const TimePoint begin = before;
-        for (const BoundOp* b : queues[Resource::compute]) {
-            if (!b->waits.empty()) {
-                for (const OpId other : b->waits) progress.wait_for(other);
-                const TimePoint resumed = clock.now();
-                add_share(StepShare::communication, seconds_between(before, resumed));
-                before = resumed;
-            }
-            {
-                const CountAllocations scope(allocation_counts[b->op->kind]);
-                call(*b);
-            }
-            const TimePoint after = clock.now();
-            add_share(b->share, seconds_between(before, after));
-            times.kind_seconds[b->op->kind] += seconds_between(before, after);
-            before = after;
+    // The world's failure gets the op's name.
+    void call_naming(const BoundOp& b, const BoundCall& call) {
+        try {
+            call();
+        } catch (const CommError& error) {
+            throw CommError(fmt::format("[engine] rank {} op {} {}{} (layer {}, micro-batch {}): {}",
+                                        program.rank, b.op->id, name(b.op->kind), towards_peer(*b.op),
+                                        b.op->layer, b.op->micro_batch, error.what()));
         }
-        progress.wait_for_all_links(links.size());
-        const TimePoint end = clock.now();
-        add_share(StepShare::communication, seconds_between(before, end));
-        times.step_seconds += seconds_between(begin, end);
-        times.steps += 1;
+    }
+    static std::string towards_peer(const Op& op) {
+        const auto* message = std::get_if<PointToPointAttributes>(&op.attributes);
+        if (message == nullptr) return "";
+        return fmt::format(" {} rank {}", op.kind == OpKind::send ? "to" : "from", message->peer);
     }
 
-    void add_share(StepShare share, double duration) {
-        times.share_seconds[static_cast<std::size_t>(share)] += duration;
+    void pause_before(const BoundOp& b, std::int64_t step) const {
+        if (!options.delays) return;
+        const RandomStream random(options.delays->seed, static_cast<std::uint64_t>(step));
+        const auto choices = static_cast<std::uint64_t>(options.delays->longest.count()) + 1;
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(random.below(static_cast<std::uint64_t>(b.op->id.value()), choices)));
     }
 
-    // A link thread: runs its queue once for each step that begins.
-    void run_link(const std::vector<BoundOp*>& ops, std::stop_token stop) {
-        std::int64_t steps_seen = 0;
-        while (true) {
-            {
-                std::unique_lock lock(step_mutex);
-                if (!step_begun.wait(lock, stop, [&] { return steps_begun > steps_seen; })) return;
-                ++steps_seen;
-            }
-            try {
-                for (const BoundOp* b : ops) {
-                    for (const OpId other : b->waits) progress.wait_for(other);
-                    const TimePoint begin = clock.now();
-                    call(*b);
-                    std::lock_guard lock(step_mutex);
-                    const double duration = seconds_between(begin, clock.now());
-                    link_busy_seconds += duration;
-                    link_kind_seconds[b->op->kind] += duration;
+    // ---- threads ----
+
+    // One that calls body(step) for each step that begins.
+    template <class Body>
+    void start_thread(Body body) {
+        threads.emplace_back([this, body](std::stop_token stop) {
+            std::int64_t steps_seen = 0;
+            while (true) {
+                {
+                    std::unique_lock lock(step_mutex);
+                    if (!step_begun.wait(lock, stop, [&] { return steps_begun > steps_seen; })) return;
+                    ++steps_seen;
                 }
-            } catch (...) {
-                progress.fail(std::current_exception());
+                try {
+                    body(steps_seen);
+                } catch (...) {
+                    fail(std::current_exception());
+                }
+                progress.finish_queue();
             }
-            progress.finish_link();
+        });
+    }
+
+    // The first failure is the step's. Giving up the groups ends the waits of this rank's other threads as well.
+    void fail(std::exception_ptr error) {
+        std::string why = "it met an error";
+        try {
+            std::rethrow_exception(error);
+        } catch (const StepFailed&) {
+            return;
+        } catch (const std::exception& known) {
+            why = known.what();
+        } catch (...) {
         }
+        if (!progress.fail(error)) return;
+        std::set<IslandCollective*> groups;
+        for (const auto& [group, collective] : options.groups) groups.insert(collective);
+        for (IslandCollective* group : groups) group->give_up(why);
+        if (options.point_to_point != nullptr) options.point_to_point->give_up(why);
+    }
+
+    // ---- what a step took ----
+
+    void add_times() {
+        const double step_seconds = seconds_since_begin();
+        double compute_seconds = 0;
+        for (const BoundOp& b : bound.ops) {
+            const double duration = time_of(b).end_seconds - time_of(b).start_seconds;
+            if (b.post) continue;
+            times.kind_seconds[b.op->kind] += duration;
+            if (b.share == StepShare::communication) {
+                times.link_busy_seconds += duration;
+            } else {
+                times.share_seconds[static_cast<std::size_t>(b.share)] += duration;
+                compute_seconds += duration;
+            }
+        }
+        times.share_seconds[static_cast<std::size_t>(StepShare::communication)] +=
+            step_seconds - compute_seconds;
+        times.step_seconds += step_seconds;
+        times.steps += 1;
     }
 
     const Program& program;
     ExecutorOptions options;
     SystemClock clock;
-    std::vector<BoundOp> bound;                        // [op]
-    std::map<Resource, std::vector<BoundOp*>> queues;  // in issue order
+    BoundProgram bound;
     StepProgress progress;
-    StepTimes times;  // but for what the link threads add
+    TimePoint begin;  // of the step
+    std::vector<OpTime> op_times;
+    StepTimes times;
     std::map<OpKind, AllocationCount> allocation_counts;
 
     std::mutex step_mutex;
     std::condition_variable_any step_begun;
     std::int64_t steps_begun = 0;
-    double link_busy_seconds = 0;
-    std::map<OpKind, double> link_kind_seconds;
-    std::vector<std::jthread> links;  // last, so that they end first
+    std::vector<std::jthread> threads;  // last, so that they end before what they use
 };
 
 Executor::Executor(const Program& program, const ProgramMemory& memory, ExecutorOptions options)
@@ -220,37 +255,24 @@ Executor::Executor(const Program& program, const ProgramMemory& memory, Executor
 Executor::~Executor() = default;
 
 void Executor::run() {
-    State& s = *state_;
-    if (const auto failure = s.progress.failure()) std::rethrow_exception(failure);
-    s.progress.begin_step();
-    {
-        std::lock_guard lock(s.step_mutex);
-        ++s.steps_begun;
-    }
-    s.step_begun.notify_all();
-    try {
-        s.run_compute();
-    } catch (const StepFailed&) {
-        std::rethrow_exception(s.progress.failure());
-    } catch (...) {
-        s.progress.fail(std::current_exception());
-        std::rethrow_exception(s.progress.failure());
-    }
+    if (const auto failure = state_->progress.failure()) std::rethrow_exception(failure);
+    state_->run_step();
 }
 
 StepTimes Executor::times() const {
-    std::lock_guard lock(state_->step_mutex);
-    StepTimes times = state_->times;
-    times.link_busy_seconds = state_->link_busy_seconds;
-    for (const auto& [kind, duration] : state_->link_kind_seconds) times.kind_seconds[kind] += duration;
-    return times;
+    return state_->times;
 }
 
 void Executor::reset_times() {
-    std::lock_guard lock(state_->step_mutex);
     state_->times = {};
-    state_->link_busy_seconds = 0;
-    state_->link_kind_seconds.clear();
+}
+
+const std::vector<OpTime>& Executor::op_times() const {
+    return state_->op_times;
+}
+
+TimePoint Executor::step_begin() const {
+    return state_->begin;
 }
 
 StepAllocations Executor::allocations() const {

@@ -1,5 +1,7 @@
-// What the threads of an executor tell each other during a step: which ops are done, and whether one failed.
+// What the threads of an executor tell each other during a step: which ops are posted and done, and whether one failed.
 //
+// Waits look for a moment before they sleep: what is waited for often comes within microseconds, and falling asleep and
+// waking up costs more.
 // Threads: all calls from any of the executor's threads, begin_step while no op runs.
 // Errors: a wait throws StepFailed once any op has failed, and CommError when nothing at all got done for as long
 // as the patience given at construction.
@@ -24,27 +26,39 @@ class StepFailed : public std::runtime_error {
 
 class StepProgress {
   public:
-    StepProgress(std::size_t ops, Milliseconds patience) : done_(ops, false), patience_(patience) {}
+    StepProgress(std::size_t ops, Milliseconds patience);
 
     void begin_step();
     // Once a step, for ops that another thread waits for; cheap for the others.
     void finish(OpId op, bool is_awaited);
     void wait_for(OpId op);
-    void wait_for_all_links(std::size_t links);  // until so many link threads have finished their ops
-    void finish_link();
+    void post(OpId op);  // of sends and receives
+    void wait_for_post(OpId op);
+    void wait_for_all_queues(std::int64_t queues);  // until so many threads have finished their ops
+    void finish_queue();
 
-    void fail(std::exception_ptr error);  // the first one counts
+    // Keeps the failure if it is the first of all, and says whether it is.
+    bool fail(std::exception_ptr error);
     std::exception_ptr failure() const;
 
   private:
-    template <class Condition>
-    void wait_until(Condition condition, const std::string& what);
+    using LastSteps = std::vector<std::atomic<std::int64_t>>;
 
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    std::vector<bool> done_;
-    std::size_t links_finished_ = 0;
+    void mark(LastSteps& last_steps, OpId op);
+    void wait_for_mark(const LastSteps& last_steps, OpId op, const char* what);
+    template <class Condition>
+    void wait_until(Condition condition, const char* what, std::int64_t number);
+    void wake_sleepers();
+
+    std::int64_t step_ = 0;
+    LastSteps done_in_;    // [op]: the last step it was done in
+    LastSteps posted_in_;  // [op]
+    std::atomic<std::int64_t> queues_finished_{0};
     std::atomic<std::int64_t> finished_ops_{0};  // of all threads: a sign of life
+    std::atomic<bool> failed_{false};
+    std::atomic<int> sleepers_{0};
+    mutable std::mutex mutex_;  // guards the sleep and the failure
+    std::condition_variable changed_;
     std::exception_ptr failure_;
     Milliseconds patience_;
 };
