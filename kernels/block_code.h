@@ -1,7 +1,7 @@
 // Codes of 1 or 4 bits with one scale per block: int4, E3M0 and sign.
 //
 //   int4  block of 64,  scale = largest magnitude: value = scale·q/7, q = round(7x/scale) in −7…7
-//   e3m0  block of 256, scale = largest magnitude: value = ±scale·2^(e−7) for e in 1…7, 0 for e = 0; to the nearest
+//   e3m0  block of 256, scale = largest magnitude: value = ±scale·2^(e−7) for e in 1…7, 0 for e = 0, the nearest
 //   sign  block of 256, scale = mean magnitude:    value = ±scale
 //
 // A scale is stored as bf16: rounded up for int4 and e3m0, so that nothing is clipped and the largest magnitude of a
@@ -11,7 +11,7 @@
 // A block of m values takes s = ceil(m/p) bytes, p = 8/bits values in each: byte j holds the values j, j+s, …,
 // j+(p−1)s from its low bits up. Any alignment, no overlap.
 // The same bits under every instruction set: each operation is rounded on its own, sums have a fixed order.
-// Single-threaded; nothing is allocated. Cost per core with AVX2: above 2 GB/s (encode) and 3 GB/s (decode and add) of fp32.
+// Single-threaded; nothing is allocated. Cost per core with AVX2: above 2 GB/s of fp32 (encode), 3 GB/s (decode and add).
 // Sources: E3M0 from Douillard et al., "Streaming DiLoCo" (arXiv 2501.18512); the layout is ours.
 #pragma once
 

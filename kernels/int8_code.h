@@ -1,5 +1,6 @@
 // Eight-bit codes of fp32 values: 256 uniform bins over mean ± 6 sigma, each decoded to the mean of the values
-// that fell into it, so that clipping and rounding leave the sum of a chunk unbiased. The means are exact to about 1e-7 of a sigma.
+// that fell into it, so that clipping and rounding leave the sum of a chunk unbiased. The means are exact to about
+// 1e-7 of a sigma.
 //
 //   code = clamp(round((x − mean) / step), −128, 127) + 128,  step = 12·sigma/256,  sigma over n − 1
 //

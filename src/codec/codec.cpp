@@ -5,15 +5,23 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "codec/block_codecs.h"
 #include "codec/dense_codecs.h"
+#include "codec/top_k_codec.h"
 #include "core/error.h"
+#include "kernels/top_k_code.h"
 
 namespace atl {
 
 namespace {
+
+constexpr std::int64_t kDefaultKept = 64;  // 1 in 64, as SparseLoCo
+constexpr std::string_view kTopK = "top_k_";
 
 // In the order of their numbers.
 std::vector<const Codec*> make_codecs(kernels::InstructionSet set) {
@@ -21,7 +29,27 @@ std::vector<const Codec*> make_codecs(kernels::InstructionSet set) {
     for (auto make : {make_dense_codecs, make_block_codecs}) {
         for (auto& each : make(set)) codecs.push_back(each.release());  // for as long as the program lives
     }
+    codecs.push_back(make_top_k_codec(kDefaultKept, set).release());
     return codecs;
+}
+
+// The number in "top_k_N", or 0.
+std::int64_t kept_by(std::string_view name) {
+    if (!name.starts_with(kTopK)) return 0;
+    std::int64_t kept = 0;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + kTopK.size(), end, kept);
+    return error == std::errc() && stop == end && kept <= kernels::kTopKTile ? kept : 0;
+}
+
+// Made when it is first asked for, so that equal names are one codec.
+const Codec& top_k_codec(std::int64_t kept, kernels::InstructionSet set) {
+    static std::mutex mutex;
+    static std::map<std::pair<std::int64_t, kernels::InstructionSet>, std::unique_ptr<const Codec>> made;
+    const std::scoped_lock lock(mutex);
+    auto& codec = made[{kept, set}];
+    if (!codec) codec = make_top_k_codec(kept, set);
+    return *codec;
 }
 
 }  // namespace
@@ -37,6 +65,7 @@ const Codec& codec_from_name(std::string_view name, kernels::InstructionSet set)
     const auto& codecs = all_codecs(set);
     const auto found = std::ranges::find(codecs, name, &Codec::name);
     if (found != codecs.end()) return **found;
+    if (const std::int64_t kept = kept_by(name); kept > 0) return top_k_codec(kept, set);
     std::vector<std::string_view> names;
     for (const Codec* known : codecs) names.push_back(known->name());
     throw UserError(fmt::format("there is no codec \"{}\"; choose one of {}", name, fmt::join(names, ", ")));

@@ -11,8 +11,8 @@ constexpr std::array<std::string_view, 2> kModelKinds = {"llama", "gpt2"};
 constexpr std::array<std::string_view, 2> kOptimKinds = {"adamw", "sgd"};
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "cosine", "wsd"};
 constexpr std::array<std::string_view, 2> kOuterMethods = {"diloco", "average"};
-constexpr std::array<std::string_view, 7> kCodecs = {"identity", "fp16", "bf16", "int8",
-                                                     "int4",     "e3m0", "sign"};
+constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16", "int8",
+                                                     "int4",     "e3m0", "sign", "top_k"};
 constexpr std::array<std::string_view, 1> kTransports = {"zmq"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 2> kSecurityModes = {"loopback", "insecure"};
@@ -131,6 +131,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
 
     text("exchange", "codec", RUN(exchange.codec), "how pseudo-gradients are written on the wire", {},
          kCodecs),
+    number("exchange", "top_k_fraction", "of values", 0.0001, 1, RUN(exchange.top_k_fraction),
+           "what top_k keeps of each 4096 values, the largest"),
     text("exchange", "transport", RUN(exchange.transport), "how sites reach one another", {}, kTransports),
     flag("exchange", "zstd", RUN(exchange.zstd), "compress packets that become smaller by it"),
     number("exchange", "min_sites", "sites", 1, 1e4, RUN(exchange.min_sites),

@@ -30,6 +30,7 @@ const std::map<std::string_view, Golden> kGolden = {
     {"int8", {"99f4e7dc349286187011c3bbd606d292", "078dd35dd4c77ffaca0cf5ecbd47243b"}},
     {"int4", {"8fc941ba15d40cc86fce233e682e896d", "4ce38b70e48c0fcf361b08412fd8e085"}},
     {"e3m0", {"29092c5aa56bc4462aaf538a4895afd4", "d0ab09f26798d41bff54828a2b404f46"}},
+    {"top_k_64", {"f84ce81b4eb1b3951772b329b049f52c", "7dc6e23e69ed07c45c27491c11e67c6a"}},
     {"sign", {"7408994a4f90d9dd6ed13e09daba18d5", "6ff8a27869218a445b373d321ecf312c"}},
 };
 

@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(All, ExchangeTest,
                                          Case{"fp16", 2}, Case{"bf16", 2}, Case{"int8", 2},
                                          Case{"identity", 3}, Case{"bf16", 4}, Case{"fp16", 3},
                                          Case{"int8", 3}, Case{"int8", 5}, Case{"int4", 2}, Case{"int4", 4},
-                                         Case{"e3m0", 3}, Case{"sign", 2}, Case{"sign", 4}),
+                                         Case{"e3m0", 3}, Case{"sign", 2}, Case{"sign", 4}, Case{"top_k_64", 2},
+                                         Case{"top_k_100", 5}),
                          [](const auto& info) {
                              return fmt::format("{}_{}_sites", info.param.codec, info.param.sites);
                          });
@@ -212,7 +213,7 @@ TEST(Exchange, a_round_is_never_committed_with_packets_that_somebody_could_not_d
 }
 
 TEST(Exchange, payload_bytes_are_the_formula_exactly) {
-    for (const std::string codec_name : {"identity", "fp16", "int8", "int4", "e3m0", "sign"}) {
+    for (const std::string codec_name : {"identity", "fp16", "int8", "int4", "e3m0", "sign", "top_k_64"}) {
         WorldOptions options;
         options.codec = codec_name;
         World world(options);

@@ -96,7 +96,8 @@ TEST_P(PacketTest, well_formed_headers_around_random_bodies_never_crash_the_deco
     PacketDecoder decoder(codec_);
     const auto values = compressible();
     const auto packet = PacketEncoder(codec_, true).encode(std::span(values).first(2000));
-    ASSERT_TRUE(packet && packet->is_compressed);
+    ASSERT_TRUE(packet);
+    EXPECT_EQ(packet->is_compressed, codec_.id() != CodecId::top_k);  // which has too few bytes for it
     int refused = 0;
     for (std::uint64_t trial = 0; trial < 3000; ++trial) {
         std::vector<std::byte> body(packet->body.begin(), packet->body.end());
