@@ -93,7 +93,7 @@ struct OuterConfig {
 };
 
 struct ExchangeConfig {
-    std::string codec = "int8";  // of contributions; wire_codec.h gives its whole name
+    std::string codec = "int8";        // of contributions; wire_codec.h gives its whole name
     double top_k_fraction = 0.015625;  // of the values top_k keeps: 64 of 4096
     std::string transport = "zmq";
     bool zstd = true;            // where it makes packets smaller

@@ -85,16 +85,13 @@ TEST_P(ExchangeTest, all_sites_get_the_same_bits_over_rough_links_for_every_seed
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ExchangeTest,
-                         testing::Values(Case{"identity", 1}, Case{"int8", 1}, Case{"identity", 2},
-                                         Case{"fp16", 2}, Case{"bf16", 2}, Case{"int8", 2},
-                                         Case{"identity", 3}, Case{"bf16", 4}, Case{"fp16", 3},
-                                         Case{"int8", 3}, Case{"int8", 5}, Case{"int4", 2}, Case{"int4", 4},
-                                         Case{"e3m0", 3}, Case{"sign", 2}, Case{"sign", 4}, Case{"top_k_64", 2},
-                                         Case{"top_k_100", 5}),
-                         [](const auto& info) {
-                             return fmt::format("{}_{}_sites", info.param.codec, info.param.sites);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, ExchangeTest,
+    testing::Values(Case{"identity", 1}, Case{"int8", 1}, Case{"identity", 2}, Case{"fp16", 2},
+                    Case{"bf16", 2}, Case{"int8", 2}, Case{"identity", 3}, Case{"bf16", 4}, Case{"fp16", 3},
+                    Case{"int8", 3}, Case{"int8", 5}, Case{"int4", 2}, Case{"int4", 4}, Case{"e3m0", 3},
+                    Case{"sign", 2}, Case{"sign", 4}, Case{"top_k_64", 2}, Case{"top_k_100", 5}),
+    [](const auto& info) { return fmt::format("{}_{}_sites", info.param.codec, info.param.sites); });
 
 // Decoded, summed and applied by processors that differ, every codec gives one state.
 TEST(Exchange, sites_with_different_processors_end_with_the_same_bits) {
