@@ -71,8 +71,11 @@ bool surely_before(const Item& a, const Item& b) {
     return true;
 }
 
+// An edge from a send would make this rank wait for its peer's receive, which may itself wait for this rank.
 bool far_before(const Item& a, const Item& b, std::int32_t distance) {
-    return distance > 0 && a.touched_by.back().value() + distance <= b.written_by.front().value();
+    constexpr auto kSend = static_cast<std::size_t>(Resource::send);
+    return distance > 0 && a.touched_by.back().value() + distance <= b.written_by.front().value() &&
+           a.last_touch[kSend] <= b.before_write[kSend];
 }
 
 // Puts items one after another into one arena, each into the smallest gap it fits into.

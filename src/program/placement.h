@@ -39,7 +39,7 @@ struct Placement {
 
 struct PlacementOptions {
     // Bytes may pass from A to B without happens-before if B's first writer stands at least this many ops behind
-    // the last op that touches A; the placer then adds the `after` edge. 0 = add no edges.
+    // the last op that touches A; the placer then adds the `after` edge, but never one from a send. 0 = add no edges.
     std::int32_t after_edge_distance = 0;
 };
 

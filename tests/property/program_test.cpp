@@ -11,6 +11,7 @@
 #include "program/text.h"
 #include "program/virtual_executor.h"
 #include "support/random_program.h"
+#include "support/value_lives.h"
 
 namespace atl {
 namespace {
@@ -35,39 +36,6 @@ TEST(TextProperty, any_difference_changes_the_plan_hash) {
     }
 }
 
-struct Life {
-    std::int64_t begin_byte = 0, end_byte = 0;
-    double from_seconds = 1e300, to_seconds = 0;
-};
-
-// Every activation's and scratch's bytes, and the time from the start of the first op that touches it to the end of
-// the last.
-std::vector<Life> lives(const Program& program, const Placement& placement, const VirtualRun& run) {
-    std::vector<Life> by_value(program.values.size());
-    std::vector<Life> all;
-    for (const auto& op : program.ops) {
-        const auto index = static_cast<std::size_t>(op.id.value());
-        const auto& time = run.ops[0][index];
-        for (const auto* ids : {&op.reads, &op.writes})
-            for (const auto id : *ids) {
-                auto& life = by_value[static_cast<std::size_t>(program.resolve(id).base.value())];
-                life.from_seconds = std::min(life.from_seconds, time.start_seconds);
-                life.to_seconds = std::max(life.to_seconds, time.end_seconds);
-            }
-        const auto offset = placement.scratch_offset_bytes[index];
-        if (op.scratch_bytes > 0)
-            all.push_back({offset, offset + op.scratch_bytes, time.start_seconds, time.end_seconds});
-    }
-    for (const auto& value : program.values) {
-        if (value.view_of || value.role != Role::activation) continue;
-        const auto index = static_cast<std::size_t>(value.id.value());
-        by_value[index].begin_byte = placement.value_offset_bytes[index];
-        by_value[index].end_byte = by_value[index].begin_byte + value.bytes();
-        all.push_back(by_value[index]);
-    }
-    return all;
-}
-
 void expect_no_two_alive_on_one_byte(const Program& program, const Placement& placement, std::uint64_t seed) {
     test::RandomChoice random(seed + 1'000'000);
     for (int trial = 0; trial < 5; ++trial) {
@@ -75,15 +43,8 @@ void expect_no_two_alive_on_one_byte(const Program& program, const Placement& pl
         for (auto& duration : seconds)
             duration = 1 + static_cast<double>(random.below(random.one_in(4) ? 1000 : 5));
         const auto run = execute_virtually({program}, {seconds});
-        const auto all = lives(program, placement, run);
-        for (std::size_t i = 0; i < all.size(); ++i)
-            for (std::size_t j = i + 1; j < all.size(); ++j) {
-                const bool share_bytes =
-                    all[i].begin_byte < all[j].end_byte && all[j].begin_byte < all[i].end_byte;
-                const bool live_at_once =
-                    all[i].from_seconds < all[j].to_seconds && all[j].from_seconds < all[i].to_seconds;
-                ASSERT_FALSE(share_bytes && live_at_once) << i << " and " << j << "\n" << print(program);
-            }
+        const auto lives = test::lives(program, placement, run.ops[0]);
+        ASSERT_FALSE(test::two_alive_on_one_byte(lives)) << print(program);
     }
 }
 
