@@ -46,7 +46,7 @@ inline std::vector<ParallelShape> parallel_shapes() {
         {.pp = 4},
         {.dp = 2},
         {.dp = 2, .zero = true},
-        {.tp = 4, .zero = true},
+        {.tp = 3, .zero = true},
         {.pp = 3, .stage_layers = {1, 3, 0}},
         {.pp = 2, .chunks = 2},
         {.pp = 2, .chunks = 2, .placement = StagePlacement::fold},

@@ -7,6 +7,7 @@
 
 #include "checkpoint/box_copy.h"
 #include "core/check.h"
+#include "program/dependencies.h"
 #include "support/island_testing.h"
 #include "support/threads.h"
 
@@ -213,14 +214,13 @@ LogicalTensors RankTeam::moments() const {
     return assemble([](const Program&, const Value& value) { return value.name.starts_with("m/"); });
 }
 
-// Of a tensor whose update is split, "grad/" holds this rank's own sum still.
+// What a reduce-scatter reads holds this rank's own sum still.
 LogicalTensors RankTeam::gradients() const {
     return assemble([](const Program& program, const Value& value) {
-        if (value.role != Role::gradient) return false;
-        const bool is_split = std::ranges::any_of(program.values, [&](const Value& other) {
-            return other.box && other.box->tensor == value.box->tensor && other.name.starts_with("reduced/");
-        });
-        return value.name.starts_with(is_split ? "reduced/" : "grad/");
+        return value.role == Role::gradient && std::ranges::none_of(program.ops, [&](const Op& op) {
+                   return op.kind == OpKind::reduce_scatter && op.micro_batch < 0 &&
+                          byte_range(program, op.reads[0]).overlaps(byte_range(program, value.id));
+               });
     });
 }
 

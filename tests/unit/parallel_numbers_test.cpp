@@ -35,13 +35,13 @@ RankTeam make_team(const ModelShape& shape, const ParallelShape& parallel, DType
 Outcome run(RankTeam& team, const ModelShape& shape) {
     Outcome outcome;
     team.set_parameters(test::random_parameters(shape));
-    outcome.evaluated = team.evaluate(0);
     team.step(0, 0.01);
     outcome.loss = team.loss();
     outcome.norm2 = team.norm2();
     outcome.gradients = team.gradients();
     team.step(1, 0.01);
     team.step(2, 0.01);
+    outcome.evaluated = team.evaluate(3);
     outcome.parameters = team.parameters();
     outcome.moments = team.moments();
     return outcome;
@@ -75,7 +75,6 @@ TEST(ParallelNumbers, of_a_llama_whose_key_heads_are_fewer_than_ranks_are_those_
 
 TEST(ParallelNumbers, of_a_llama_with_tied_ends_are_those_of_one_rank) {
     expect_as_on_one_rank(test::odd_llama(true), DType::f64, 1e-10);
-    expect_as_on_one_rank(test::odd_llama(true), DType::f32, 1e-5);
 }
 
 TEST(ParallelNumbers, of_a_gpt2_are_those_of_one_rank) {
