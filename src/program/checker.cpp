@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "program/check_communication.h"
 #include "program/check_values.h"
 #include "program/dependencies.h"
 #include "program/execution_graph.h"
@@ -18,99 +19,32 @@ std::string at(const Program& program, const Op& op) {
     return fmt::format("rank {}: {}", program.rank, describe(op));
 }
 
-// ---- collectives ----
-
-std::vector<const Op*> collectives_of(const Program& program, const std::string& group) {
-    std::vector<const Op*> ops;
-    for (const auto& op : program.ops)
-        if (const auto* attributes = std::get_if<CollectiveAttributes>(&op.attributes))
-            if (attributes->group == group) ops.push_back(&op);
-    return ops;
-}
-
-// What must be the same on every member: kind, elements, dtype, resource.
-std::string matching_facts(const Program& program, const Op& op) {
-    // The whole, not the piece of an all-gather, which may differ between members.
-    const Value& value = program.value(op.kind == OpKind::all_gather ? op.writes.front() : op.reads.front());
-    return fmt::format("{} of {} {} on {}", name(op.kind), element_count(value.shape), name(value.dtype),
-                       name(op.resource));
-}
-
-void check_numbering(const Program& program, const std::string& group, std::vector<std::string>& problems) {
-    std::int32_t expected = 0;
-    for (const auto* op : collectives_of(program, group)) {
-        const auto found = std::get<CollectiveAttributes>(op->attributes).sequence;
-        if (found != expected)
-            problems.push_back(fmt::format("{}: is number {} of group {}; in issue order it is number {}",
-                                           at(program, *op), found, group, expected));
-        ++expected;
-    }
-}
-
-void check_match(const Program& a, const Program& b, const std::string& group,
-                 std::vector<std::string>& problems) {
-    const auto ours = collectives_of(a, group);
-    const auto theirs = collectives_of(b, group);
-    for (std::size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
-        if (i >= ours.size() || i >= theirs.size()) {
-            const bool lacks_b = i < ours.size();
-            problems.push_back(fmt::format("{}: rank {} has no collective number {} of group {}",
-                                           lacks_b ? at(a, *ours[i]) : at(b, *theirs[i]),
-                                           lacks_b ? b.rank : a.rank, i, group));
-            return;
-        }
-        const auto mine = matching_facts(a, *ours[i]);
-        const auto other = matching_facts(b, *theirs[i]);
-        if (mine != other)
-            problems.push_back(fmt::format("{}: {} meets {} ({}) as number {} of group {}", at(b, *theirs[i]),
-                                           other, at(a, *ours[i]), mine, i, group));
-    }
-}
-
-void check_collectives(const std::vector<Program>& programs, std::vector<std::string>& problems) {
-    std::map<Rank, const Program*> by_rank;
-    for (const auto& program : programs)
-        if (!by_rank.emplace(program.rank, &program).second)
-            problems.push_back(fmt::format("rank {}: has two programs", program.rank));
-    for (const auto& program : programs) {
-        for (const auto& op : program.ops)
-            if (const auto* attributes = std::get_if<CollectiveAttributes>(&op.attributes))
-                if (!program.groups.contains(attributes->group))
-                    problems.push_back(
-                        fmt::format("{}: no group is named \"{}\"", at(program, op), attributes->group));
-        for (const auto& [group, members] : program.groups) {
-            check_numbering(program, group, problems);
-            if (!std::ranges::is_sorted(members) || !std::ranges::binary_search(members, program.rank))
-                problems.push_back(
-                    fmt::format("rank {}: the members of group {}, {}, are not sorted or lack this rank",
-                                program.rank, group, fmt::join(members, " ")));
-            for (const auto member : members) {
-                if (member <= program.rank) continue;
-                const auto other = by_rank.find(member);
-                if (other == by_rank.end() || !other->second->groups.contains(group) ||
-                    other->second->groups.at(group) != members)
-                    problems.push_back(fmt::format("rank {}: rank {} doesn't have the same group {}",
-                                                   program.rank, member, group));
-                else if (program.rank == members.front())
-                    check_match(program, *other->second, group, problems);
-            }
-        }
-    }
-}
-
 // ---- deadlock ----
 
-void check_cycles(const std::vector<Program>& programs, std::vector<std::string>& problems) {
-    const auto graph = make_execution_graph(programs);
+// The ops of a cycle, those that meet on several ranks together; empty if there is none.
+std::vector<std::string> find_cycle(const std::vector<Program>& programs, ExecutionMode mode) {
+    const auto graph = make_execution_graph(programs, mode);
     std::vector<std::string> names;
     for (const auto node : graph.find_cycle()) {
-        const auto& [program, op] = graph.nodes[node].ops.front();
-        auto name = at(programs[program], programs[program].op(op));
-        if (names.empty() || names.back() != name)
-            names.push_back(std::move(name));  // a post, then its transfer
+        if (graph.nodes[node].kind == NodeKind::end) continue;  // its transfer is named
+        std::vector<std::string> together;
+        for (const auto& [program, op] : graph.nodes[node].ops)
+            together.push_back(at(programs[program], programs[program].op(op)));
+        names.push_back(fmt::format("{}", fmt::join(together, " with ")));
     }
-    if (!names.empty())
-        problems.push_back(fmt::format("these ops wait for one another: {}", fmt::join(names, " -> ")));
+    return names;
+}
+
+// Whoever waits in barrier mode does so in serial mode.
+void check_cycles(const std::vector<Program>& programs, std::vector<std::string>& problems) {
+    const auto report = [&](const char* when, const std::vector<std::string>& names) {
+        problems.push_back(
+            fmt::format("{}these ops wait for one another: {}", when, fmt::join(names, " -> ")));
+    };
+    if (const auto names = find_cycle(programs, ExecutionMode::event); !names.empty())
+        report("", names);
+    else if (const auto serial = find_cycle(programs, ExecutionMode::serial); !serial.empty())
+        report("run one op at a time, ", serial);
 }
 
 // ---- memory ----
@@ -178,7 +112,8 @@ std::vector<std::string> check_programs(const std::vector<Program>& programs) {
         problems.insert(problems.end(), found.begin(), found.end());
     }
     if (!sound) return problems;  // what follows walks edges and signatures
-    check_collectives(programs, problems);
+    auto mismatches = check_communication(programs);
+    problems.insert(problems.end(), mismatches.begin(), mismatches.end());
     check_cycles(programs, problems);
     return problems;
 }

@@ -5,8 +5,11 @@
 //  - views lie inside their base, which has the same role, space and dtype; only ops that can work in place write
 //    bytes that they read, and nobody reads the old content afterwards
 //  - the writers of a gradient are ordered by micro-batch; the first overwrites, the others add
-//  - the i-th collective of a group is the same kind with as many elements on every member
-//  - issue order, data edges, after edges and collectives over all ranks form no cycle
+//  - the i-th collective of a group is the same kind, of the same micro-batch, with as many elements on every member;
+//    the i-th send to a rank meets that rank's i-th receive from here, with as many elements of the same dtype, of the
+//    same micro-batch, between neighbouring layers; all are numbered in issue order
+//  - issue order, data edges, after edges, collectives and messages over all ranks form no cycle; nor do they if every
+//    rank runs one op at a time in list order
 //  - values that share bytes in a placement are ordered by happens-before
 //
 // Cost: O(ops + edges) per rank; the placement O(pairs of values that share bytes).

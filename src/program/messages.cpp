@@ -13,6 +13,15 @@ Work as_message(Work work) {
     return work;
 }
 
+// The stage that takes up what this work makes, if it lies on another rank.
+std::optional<std::int32_t> receiver_of(const Work& work, const PipelineShape& pipeline) {
+    if (work.kind == WorkKind::weight_gradient) return std::nullopt;
+    const auto stage = work.stage + (work.kind == WorkKind::forward ? 1 : -1);
+    if (stage < 0 || stage >= pipeline.stages()) return std::nullopt;
+    if (pipeline.rank_of(stage) == pipeline.rank_of(work.stage)) return std::nullopt;
+    return stage;
+}
+
 // What must be done elsewhere before `work` can start: the same on the stage before or behind.
 std::optional<Work> source_of(const Work& work, const PipelineShape& pipeline) {
     if (work.kind == WorkKind::weight_gradient) return std::nullopt;
@@ -30,7 +39,9 @@ Messages::Messages(const ScheduleTable& table, std::int32_t rank)
     for (std::size_t peer = 0; peer < table.ranks.size(); ++peer)
         for (std::size_t slot = 0; slot < table.ranks[peer].size(); ++slot) {
             const auto add = [&](const Work& work) {
-                peers_[peer].slots.emplace(as_message(work), slot);
+                const auto receiver = receiver_of(work, pipeline_);
+                if (receiver && pipeline_.rank_of(*receiver) == rank_)
+                    peers_[peer].incoming.emplace(as_message(work), slot);
                 const auto source = source_of(work, pipeline_);
                 if (source && pipeline_.rank_of(source->stage) == rank_)
                     peers_[peer].outgoing.push_back({*source, slot, {}, 0});
@@ -41,10 +52,10 @@ Messages::Messages(const ScheduleTable& table, std::int32_t rank)
 }
 
 Messages::Outgoing& Messages::outgoing(const Work& work) {
-    const auto message = as_message(work);
-    const auto receiver = message.stage + (message.kind == WorkKind::forward ? 1 : -1);
-    auto& list = peers_[static_cast<std::size_t>(pipeline_.rank_of(receiver))].outgoing;
-    const auto found = std::ranges::find(list, message, &Outgoing::work);
+    const auto receiver = receiver_of(work, pipeline_);
+    ATOLL_CHECK(receiver, "{} sends to nobody", print(work));
+    auto& list = peers_[static_cast<std::size_t>(pipeline_.rank_of(*receiver))].outgoing;
+    const auto found = std::ranges::find(list, as_message(work), &Outgoing::work);
     ATOLL_CHECK(found != list.end(), "{} sends what nobody takes up", print(work));
     return *found;
 }
@@ -74,7 +85,7 @@ std::optional<OpId> Messages::send_proven_received_by(const Work& work) const {
     const auto source = source_of(work, pipeline_);
     if (!source) return std::nullopt;
     const auto& peer = peers_[static_cast<std::size_t>(pipeline_.rank_of(source->stage))];
-    const auto sent_in = peer.slots.at(*source);
+    const auto sent_in = peer.incoming.at(*source);
     std::optional<OpId> newest;
     for (std::size_t i = 0; i < peer.issued && peer.outgoing[i].taken_up_slot < sent_in; ++i)
         newest = peer.outgoing[i].ready.back();

@@ -39,7 +39,7 @@ class Messages {
     struct Peer {
         std::vector<Outgoing> outgoing;  // in the order in which the peer takes them up
         std::size_t issued = 0;
-        std::map<Work, std::size_t> slots;  // backwards as input gradients
+        std::map<Work, std::size_t> incoming;  // what it makes for this rank: in which of its slots
     };
 
     Outgoing& outgoing(const Work& work);

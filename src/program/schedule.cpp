@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/check.h"
+#include "program/reorder.h"
 #include "program/schedule_parts.h"
 #include "program/text.h"
 
@@ -43,31 +44,6 @@ std::vector<OpId> insert_reductions(const StepOps& step, const std::vector<OpId>
     return merged;
 }
 
-Program assemble(const StepOps& step, const std::vector<OpId>& order) {
-    Program program = step.program;
-    program.ops.clear();
-    std::vector<OpId> renumbered(step.program.ops.size(), OpId(-1));
-    std::map<std::string, std::int32_t> issued_collectives;
-    std::map<std::pair<OpKind, Rank>, std::int32_t> issued_messages;
-    for (const auto id : order) {
-        Op op = step.program.op(id);
-        auto& new_id = renumbered[static_cast<std::size_t>(id.value())];
-        ATOLL_CHECK_EQ(new_id, OpId(-1), "{} is scheduled twice", describe(op));
-        op.id = new_id = OpId(static_cast<std::int32_t>(program.ops.size()));
-        if (auto* collective = std::get_if<CollectiveAttributes>(&op.attributes))
-            collective->sequence = issued_collectives[collective->group]++;
-        if (auto* message = std::get_if<PointToPointAttributes>(&op.attributes))
-            message->sequence = issued_messages[{op.kind, message->peer}]++;
-        program.ops.push_back(std::move(op));
-    }
-    for (const auto& op : step.program.ops)
-        ATOLL_CHECK_NE(renumbered[static_cast<std::size_t>(op.id.value())], OpId(-1), "{} is not scheduled",
-                       describe(op));
-    for (auto& op : program.ops)
-        for (auto& earlier : op.after) earlier = renumbered[static_cast<std::size_t>(earlier.value())];
-    return program;
-}
-
 Program serial_schedule(const StepOps& step) {
     std::vector<OpId> order;
     for (std::int32_t micro_batch = 0; micro_batch < step.micro_batches; ++micro_batch) {
@@ -78,7 +54,7 @@ Program serial_schedule(const StepOps& step) {
     }
     order = insert_reductions(step, order);
     append(order, step.ops_of({Phase::optimizer}));
-    return assemble(step, order);
+    return reordered(step.program, order);
 }
 
 }  // namespace atl

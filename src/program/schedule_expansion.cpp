@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "program/interleave.h"
 #include "program/messages.h"
+#include "program/reorder.h"
 #include "program/schedule.h"
 #include "program/schedule_parts.h"
 
@@ -14,6 +15,7 @@ class Expansion {
   public:
     Expansion(const StepOps& step, const ScheduleTable& table)
         : step_(step),
+          program_(step.program),
           table_(table),
           rank_(table.pipeline.rank_of(step.stages.front().stage)),
           messages_(table, rank_) {
@@ -30,11 +32,11 @@ class Expansion {
         ATOLL_CHECK(messages_.all_sent(), "a send is missing");
         order_ = insert_reductions(step_, order_);
         for (const auto id : step_.ops_of({Phase::optimizer})) order_.push_back(id);
-        return assemble(step_, order_);
+        return reordered(std::move(program_), order_);
     }
 
   private:
-    Op& op(OpId id) { return step_.program.ops[static_cast<std::size_t>(id.value())]; }
+    Op& op(OpId id) { return program_.ops[static_cast<std::size_t>(id.value())]; }
 
     const StageBlocks& blocks_of(std::int32_t stage) const {
         return *std::ranges::find(step_.stages, stage, &StageBlocks::stage);
@@ -63,7 +65,7 @@ class Expansion {
         auto first = take_up(slot.first, 0, index);
         auto second = slot.second ? take_up(*slot.second, 1, index) : LayerOps{};
         last_compute_.push_back(last_compute_.empty() ? OpId(-1) : last_compute_.back());
-        for (const auto id : interleave(step_.program, first, second)) {
+        for (const auto id : interleave(program_, first, second)) {
             if (op(id).resource == Resource::compute) last_compute_.back() = id;
             if (op(id).kind != OpKind::send) {
                 order_.push_back(id);
@@ -97,7 +99,8 @@ class Expansion {
         order_.push_back(id);
     }
 
-    StepOps step_;  // with strands and waits filled in
+    const StepOps& step_;
+    Program program_;  // its ops with strands and waits filled in, not yet in order
     const ScheduleTable& table_;
     std::int32_t rank_;
     Messages messages_;

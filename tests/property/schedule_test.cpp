@@ -5,35 +5,15 @@
 
 #include <map>
 
-#include "program/checker.h"
 #include "program/schedule_formulas.h"
-#include "support/pipeline_step.h"
 #include "support/random_program.h"
+#include "support/schedules.h"
 
 namespace atl {
 namespace {
 
-constexpr std::int32_t kMostRanks = 8, kMostMicroBatches = 32;
-
-// Every schedule of these sizes, the interleaved one with several numbers of chunks.
-template <class Visit>
-void for_each_schedule(Visit&& visit) {
-    for (std::int32_t ranks = 1; ranks <= kMostRanks; ++ranks)
-        for (std::int32_t m = 1; m <= kMostMicroBatches; ++m)
-            for (int kind = 0; kind <= static_cast<int>(ScheduleKind::strands); ++kind) {
-                ScheduleOptions options{static_cast<ScheduleKind>(kind), ranks, m};
-                if (options.kind != ScheduleKind::interleaved) {
-                    visit(options);
-                    continue;
-                }
-                for (options.chunks = 1; options.chunks <= 4; ++options.chunks) visit(options);
-            }
-}
-
-std::string describe(const ScheduleOptions& options) {
-    return fmt::format("{}, {} ranks, {} micro-batches, {} chunks, memory {}", name(options.kind),
-                       options.ranks, options.micro_batches, options.chunks, options.memory_micro_batches);
-}
+using test::describe;
+using test::for_each_schedule;
 
 TEST(ScheduleProperty, every_table_is_legal_and_its_text_reads_back) {
     for_each_schedule([](const ScheduleOptions& options) {
@@ -83,41 +63,6 @@ TEST(ScheduleProperty, memory_is_what_the_formula_says) {
             ASSERT_EQ(peak_pieces(make_schedule_table(options)), *expected);
         }
     });
-}
-
-// Every generator's programs, on small meshes, with as many micro-batches as ranks and more and fewer.
-template <class Visit>
-void for_each_small_step(Visit&& visit) {
-    for (int kind = 0; kind <= static_cast<int>(ScheduleKind::strands); ++kind)
-        for (const std::int32_t ranks : {1, 2, 3, 4})
-            for (const std::int32_t m : {1, ranks, 2 * ranks, 2 * ranks + 1})
-                for (const std::int32_t budget : {0, ranks + 2}) {
-                    ScheduleOptions options{static_cast<ScheduleKind>(kind), ranks, m};
-                    if (budget > 0 && options.kind != ScheduleKind::strands) continue;
-                    options.memory_micro_batches = budget;
-                    const auto table = make_schedule_table(options);
-                    const test::PipelineStepOptions step{.pipeline = table.pipeline,
-                                                         .layers = 2 * table.pipeline.stages() + 1,
-                                                         .micro_batches = m,
-                                                         .tensor_ranks = 1 + kind % 2,
-                                                         .data_ranks = ranks < 4 ? 2 : 1};
-                    SCOPED_TRACE(describe(options));
-                    visit(options, table, step);
-                }
-}
-
-TEST(ExpandProperty, no_program_of_any_schedule_is_refused) {
-    for_each_small_step(
-        [](const ScheduleOptions&, const ScheduleTable& table, const test::PipelineStepOptions& step) {
-            auto programs = test::expand_all(test::make_pipeline_steps(step), table);
-            const auto problems = check_programs(programs);
-            ASSERT_TRUE(problems.empty()) << problems.front() << "\n" << print(table);
-            for (auto& program : programs) {
-                const auto placement = place(program);
-                const auto collisions = check_placement(program, placement);
-                ASSERT_TRUE(collisions.empty()) << collisions.front();
-            }
-        });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "program/dependencies.h"
 #include "program/placement.h"
+#include "program/reorder.h"
 #include "program/schedule.h"
 #include "program/text.h"
 
@@ -148,16 +149,16 @@ TEST(SerialSchedule, runs_micro_batch_by_micro_batch_and_reduces_each_bucket_at_
     EXPECT_EQ(std::get<CollectiveAttributes>(program.ops[12].attributes).sequence, 1);
 }
 
-TEST(Assemble, takes_every_op_exactly_once) {
+TEST(Reordered, takes_every_op_exactly_once) {
     const auto step = small_step();
     std::vector<OpId> order;
     for (const auto& op : step.program.ops) order.push_back(op.id);
-    EXPECT_EQ(assemble(step, order).ops.size(), step.program.ops.size());
+    EXPECT_EQ(reordered(step.program, order).ops.size(), step.program.ops.size());
     auto twice = order;
     twice.push_back(OpId(0));
-    EXPECT_THROW(assemble(step, twice), CheckError);
+    EXPECT_THROW(reordered(step.program, twice), CheckError);
     order.pop_back();
-    EXPECT_THROW(assemble(step, order), CheckError);
+    EXPECT_THROW(reordered(step.program, order), CheckError);
 }
 
 TEST(Placement, values_that_never_live_together_share_bytes) {
