@@ -1,14 +1,18 @@
 // From a model to the programs of a step. Pure functions; equal arguments give equal programs.
 //
 // Names of values, which hosts and checkpoints rely on:
-//   inputs       tokens_K, targets_K, positions_K i32 [T], starts_K i32 [T+1] for micro-batch K; scalars f64 [4]
-//   outputs      loss_K f64 [1], the sum over this rank's micro-batch K; norm2 f64 [1], of the reduced gradients
+//   inputs       tokens_K, targets_K, positions_K i32 [T], starts_K i32 [T+1] for micro-batch K; scalars f64 [4]; all
+//                of them on every rank
+//   outputs      loss_K f64 [1], the sum over this rank's micro-batch K, on ranks with the head: equal on all
+//                tensor-parallel ranks, to be counted once; norm2 f64 [1], of the reduced gradients of the whole model
 //   parameters   the logical tensor's name; packed ones ("layers.3.qkv", "layers.3.gate_up") have no LogicalBox
-//                themselves, their parts are views that have one
-//   gradients    "grad/" + parameter name, views of "bucket_0", "bucket_1", … in the order in which backward ends
-//   moments      (adamw only) "m/" and "v/" + parameter name
+//                themselves, their parts are views that have one. A rank that holds several boxes of one tensor adds
+//                the box to the name of each
+//   gradients    "grad/" + parameter name, views of "bucket_0", "bucket_1", … in the order in which backward ends;
+//                where updates are split (ParallelShape::zero) the rows that this rank updates are in "reduced/" + name
+//   moments      (adamw only) "m/" and "v/" + parameter name; of the rows that this rank updates
 //   state        "rope_table" [context, head width] (initial_values.h fills it)
-// T = sequences × context tokens. Gradients and moments carry their parameter's LogicalBox.
+// T = sequences × context tokens. Parameters, gradients and moments carry a LogicalBox: model_layout.h says which.
 //
 // Saved for backward, per layer: both residual sums, both norms' outputs and statistics, qkv after rotation,
 // attention's output and logsumexp, the feed-forward's products and its activation. Nothing is recomputed.

@@ -7,6 +7,7 @@
 
 #include "checkpoint/box_copy.h"
 #include "core/check.h"
+#include "program/checker.h"
 #include "program/dependencies.h"
 #include "support/island_testing.h"
 #include "support/threads.h"
@@ -79,8 +80,10 @@ RankTeam::RankTeam(const RankTeamOptions& options) : options_(options) {
     std::vector<Program> programs;
     for (std::int32_t rank = 0; rank < ranks(); ++rank) {
         training.rank = Rank(rank);
-        programs.push_back(make_training_program(options_.shape, training));
+        programs.push_back(options_.schedule(emit_training_step(options_.shape, training)));
     }
+    const auto problems = check_programs(programs);
+    ATOLL_CHECK(problems.empty(), "{}", problems.front());
     load(programs_, std::move(programs), false);
 }
 

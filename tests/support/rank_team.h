@@ -2,6 +2,7 @@
 // model computes the same however it is spread over them. Tensors go in and come out as logical ones.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,12 +11,14 @@
 #include "comm/island/local_collective.h"
 #include "island/loaded_program.h"
 #include "model/training_program.h"
+#include "program/schedule.h"
 
 namespace atl::test {
 
 struct LogicalTensor {
     Box box;  // all of it
     std::vector<double> values;
+    bool operator==(const LogicalTensor&) const = default;
 };
 using LogicalTensors = std::map<std::string, LogicalTensor>;
 
@@ -30,6 +33,7 @@ struct RankTeamOptions {
     TrainingProgramOptions training;      // rank, micro_batches and scratch are filled in
     std::int32_t step_micro_batches = 4;  // of all data-parallel ranks together
     ExecutorOptions executor;             // groups are filled in
+    std::function<Program(const StepOps&)> schedule = serial_schedule;
 };
 
 class RankTeam {
