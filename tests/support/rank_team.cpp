@@ -7,6 +7,7 @@
 
 #include "checkpoint/box_copy.h"
 #include "core/check.h"
+#include "kernels/scratch.h"
 #include "program/checker.h"
 #include "program/dependencies.h"
 #include "support/island_testing.h"
@@ -187,6 +188,13 @@ double RankTeam::norm2() const {
     };
     for (const auto& loaded : programs_) ATOLL_CHECK_EQ(norm2_on(*loaded), norm2_on(*programs_.front()));
     return norm2_on(*programs_.front());
+}
+
+std::int64_t RankTeam::untouched_bytes(std::int32_t rank) const {
+    const auto& loaded = *programs_[static_cast<std::size_t>(rank)];
+    const auto bytes = loaded.placement.peak_bytes() - loaded.measured_bytes();
+    const auto end_of_scratch = 2 * kernels::kQueryBlock * size_bytes(options_.training.dtype);
+    return bytes > 0 && bytes <= end_of_scratch ? 0 : bytes;
 }
 
 template <class IsWanted>

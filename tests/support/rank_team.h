@@ -53,6 +53,10 @@ class RankTeam {
     LogicalTensors gradients() const;  // reduced ones
     LogicalTensors moments() const;    // first moments
 
+    // What a rank's placement says beyond the bytes that were touched; 0, but that documents shorter than attention's
+    // block of queries leave the end of its scratch alone, which counts as touched here.
+    std::int64_t untouched_bytes(std::int32_t rank) const;
+
     std::int32_t ranks() const { return options_.training.parallel.ranks(); }
     LoadedProgram& rank(std::int32_t rank) { return *programs_[static_cast<std::size_t>(rank)]; }
 
