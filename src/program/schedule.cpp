@@ -18,10 +18,22 @@ void append(std::vector<OpId>& order, const std::vector<OpId>& ops) {
 }  // namespace
 
 std::vector<OpId> backward_ops(const StepOps& step, std::int32_t layer, std::int32_t micro_batch) {
+    const auto weights = step.ops_of({Phase::backward_weight, layer, micro_batch});
     auto ops = step.ops_of({Phase::backward_input, layer, micro_batch});
-    append(ops, step.ops_of({Phase::backward_weight, layer, micro_batch}));
+    append(ops, weights);
     std::ranges::sort(ops);
-    return ops;
+    const auto collective = [&](OpId id) { return is_collective(step.program.op(id).kind); };
+    std::vector<OpId> order, held_back;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+        const bool is_weight = std::ranges::binary_search(weights, ops[i]);
+        (is_weight ? held_back : order).push_back(ops[i]);
+        const bool gap_ahead =
+            std::ranges::any_of(ops.begin() + static_cast<std::ptrdiff_t>(i) + 1, ops.end(), collective);
+        if (!collective(ops[i]) && gap_ahead) continue;
+        append(order, held_back);
+        held_back.clear();
+    }
+    return order;
 }
 
 std::vector<OpId> insert_reductions(const StepOps& step, const std::vector<OpId>& order) {

@@ -168,6 +168,20 @@ TEST(Expand, serial_table_of_one_rank_is_the_serial_schedule) {
     EXPECT_EQ(print(expand(step, table)), print(serial_schedule(step)));
 }
 
+TEST(Expand, weight_gradients_stand_behind_the_next_collective_of_their_layer) {
+    const auto kinds = [](std::int32_t tensor_ranks) {
+        const auto step =
+            test::make_pipeline_steps({.micro_batches = 1, .tensor_ranks = tensor_ranks}).front();
+        std::string found;
+        for (const auto& op : serial_schedule(step).ops)
+            if (op.layer == 2 && op.kind >= OpKind::linear_backward_input && op.kind != OpKind::gelu)
+                found += fmt::format("{} ", name(op.kind));
+        return found.substr(found.find("gelu_backward"));
+    };
+    EXPECT_EQ(kinds(1), "gelu_backward linear_backward_weight linear_backward_input ");
+    EXPECT_EQ(kinds(2), "gelu_backward linear_backward_input reduce_scatter linear_backward_weight ");
+}
+
 TEST(Expand, pairs_run_layer_by_layer_in_mirrored_order_as_two_strands) {
     const auto table = make_schedule_table({.kind = ScheduleKind::strands, .micro_batches = 2});
     const auto steps = test::make_pipeline_steps({.layers = 3, .micro_batches = 2, .tensor_ranks = 2});
