@@ -2,29 +2,15 @@
 // ATOLL_WRITE_FIXTURE=1 writes the file anew.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "config/model_preset.h"
-#include "core/file_system.h"
 #include "model/training_program.h"
 #include "program/placement.h"
 #include "program/text.h"
+#include "support/golden_text.h"
 #include "support/small_models.h"
 
 namespace atl {
 namespace {
-
-void expect_golden(const std::string& name, const std::string& text) {
-    const char* root = std::getenv("ATOLL_SOURCE_DIR");
-    ASSERT_NE(root, nullptr) << "ctest sets it to the top of the checkout";
-    const auto path = std::filesystem::path(root) / "tests/golden/programs" / name;
-    const auto files = make_system_file_system();
-    if (std::getenv("ATOLL_WRITE_FIXTURE") != nullptr) {
-        files->create_directories(path.parent_path());
-        files->write_text_atomically(path, text);
-    }
-    EXPECT_EQ(files->read_text(path), text) << "if this is meant: ATOLL_WRITE_FIXTURE=1";
-}
 
 ModelShape one_layer(ModelShape shape) {
     shape.layers = 1;
@@ -39,13 +25,13 @@ TEST(GoldenProgram, of_a_llama_on_two_ranks) {
                                                 .parallel = {.dp = 2},
                                                 .bucket_bytes = 100'000,
                                                 .optimizer = AdamwAttributes{.weight_decay = 0.1}});
-    expect_golden("llama.program", print(program));
+    test::expect_golden_text("programs/llama.program", print(program));
 }
 
 TEST(GoldenProgram, of_a_gpt2_on_one_rank) {
     const auto program =
         make_training_program(one_layer(test::tiny_gpt2()), {.context = 16, .dtype = DType::f64});
-    expect_golden("gpt2.program", print(program));
+    test::expect_golden_text("programs/gpt2.program", print(program));
 }
 
 // Peaks of known models: what a change costs or saves in memory shows here.
@@ -55,7 +41,7 @@ TEST(GoldenProgram, peak_bytes_of_known_models) {
         auto program = make_training_program(shape_of(*model_preset(name)), {.micro_batches = 2});
         lines += fmt::format("{} {}\n", name, place(program).peak_bytes());
     }
-    expect_golden("peak_bytes.txt", lines);
+    test::expect_golden_text("programs/peak_bytes.txt", lines);
 }
 
 }  // namespace
