@@ -2,7 +2,7 @@
 // unbound buffers (its all-reduce names no peer when it fails, and it has no reduce-scatter to use).
 //
 // Threads: each object has a Gloo device of its own, with one thread, and the lifelines (comm/island/lifelines.h)
-// another. Memory: half a megabyte of staging. Cost of construction: one rendezvous and size-1 connections.
+// another. Memory: one megabyte of staging, from the first sum on. Cost of construction: one rendezvous and size-1 connections.
 // Errors: CommError naming the missing ranks, the place of the rendezvous and the time waited.
 #pragma once
 

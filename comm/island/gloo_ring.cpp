@@ -6,7 +6,7 @@ namespace atl {
 namespace {
 
 constexpr std::int64_t kSegmentBytes = 256 * 1024;
-constexpr std::size_t kStagedSegments = 2;  // both fit in a core's second-level cache
+constexpr std::size_t kStagedSegments = 4;  // all fit into a core's second-level cache
 
 // A run of bytes in memory that Gloo knows.
 struct Place {

@@ -1,17 +1,10 @@
 #include "engine/step_progress.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "core/error.h"
 
 namespace atl {
-namespace {
-
-// Looks before sleeping, each with the processor offered to others: ranks share cores with their own link threads.
-constexpr int kLooks = 20;
-
-}  // namespace
 
 StepProgress::StepProgress(std::size_t ops, Milliseconds patience)
     : done_in_(ops), posted_in_(ops), patience_(patience) {}
@@ -30,59 +23,58 @@ void StepProgress::post(OpId op) {
     mark(posted_in_, op);
 }
 
-void StepProgress::mark(LastSteps& last_steps, OpId op) {
-    last_steps[static_cast<std::size_t>(op.value())] = step_;
-    wake_sleepers();
-}
-
 void StepProgress::finish_queue() {
     ++queues_finished_;
     wake_sleepers();
 }
 
-// Whoever goes to sleep counts itself before it looks for the last time, and what it looks for was written before this
-// looks for sleepers: one of the two sees the other.
-void StepProgress::wake_sleepers() {
-    if (sleepers_ == 0) return;
-    { std::lock_guard lock(mutex_); }  // it is asleep now, or will look again
-    changed_.notify_all();
+void StepProgress::mark(std::vector<Counter>& last_steps, OpId op) {
+    last_steps[static_cast<std::size_t>(op.value())] = step_;
+    wake_sleepers();
 }
 
-template <class Condition>
-void StepProgress::wait_until(Condition condition, const char* what, std::int64_t number) {
-    const auto over = [&] { return failed_ || condition(); };
-    for (int look = 0; !over() && look < kLooks; ++look) ::sched_yield();
-    if (!over()) {
+// Whoever goes to sleep counts itself before it looks for the last time, and the counter was written before this looks
+// for sleepers: one of the two sees the other.
+void StepProgress::wake_sleepers() {
+    if (sleeper_count_ == 0) return;
+    std::lock_guard lock(mutex_);
+    for (Sleeper* sleeper : sleepers_)
+        if (failed_ || sleeper->may_wake()) sleeper->wake.notify_one();
+}
+
+void StepProgress::wait_until(const Counter& counter, std::int64_t awaited, const char* what,
+                              std::int64_t number) {
+    if (counter != awaited && !failed_) {
         std::unique_lock lock(mutex_);
-        ++sleepers_;
-        while (!over()) {
+        Sleeper sleeper{counter, awaited, {}};
+        sleepers_.push_back(&sleeper);
+        ++sleeper_count_;
+        const auto over = [&] { return failed_ || sleeper.may_wake(); };
+        bool in_vain = false;
+        while (!in_vain && !over()) {
             const std::int64_t before = finished_ops_.load(std::memory_order_relaxed);
-            if (changed_.wait_for(lock, patience_, over)) break;
-            if (finished_ops_.load(std::memory_order_relaxed) != before) continue;
-            --sleepers_;
+            in_vain = !sleeper.wake.wait_for(lock, patience_, over) &&
+                      finished_ops_.load(std::memory_order_relaxed) == before;
+        }
+        --sleeper_count_;
+        std::erase(sleepers_, &sleeper);
+        if (in_vain)
             throw CommError(fmt::format("[engine] waited for {} {} while no op ended for {} ms", what, number,
                                         patience_.count()));
-        }
-        --sleepers_;
     }
     if (failed_) throw StepFailed("another op of the step failed");
 }
 
 void StepProgress::wait_for(OpId op) {
-    wait_for_mark(done_in_, op, "op");
+    wait_until(done_in_[static_cast<std::size_t>(op.value())], step_, "op", op.value());
 }
 
 void StepProgress::wait_for_post(OpId op) {
-    wait_for_mark(posted_in_, op, "the post of op");
-}
-
-void StepProgress::wait_for_mark(const LastSteps& last_steps, OpId op, const char* what) {
-    const auto& last_step = last_steps[static_cast<std::size_t>(op.value())];
-    wait_until([&] { return last_step == step_; }, what, op.value());
+    wait_until(posted_in_[static_cast<std::size_t>(op.value())], step_, "the post of op", op.value());
 }
 
 void StepProgress::wait_for_all_queues(std::int64_t queues) {
-    wait_until([&] { return queues_finished_ == queues; }, "queues, all of", queues);
+    wait_until(queues_finished_, queues, "queues, all of", queues);
 }
 
 bool StepProgress::fail(std::exception_ptr error) {
@@ -93,7 +85,7 @@ bool StepProgress::fail(std::exception_ptr error) {
         if (is_first) failure_ = std::move(error);
         failed_ = true;
     }
-    changed_.notify_all();
+    wake_sleepers();
     return is_first;
 }
 

@@ -1,7 +1,7 @@
 // What the threads of an executor tell each other during a step: which ops are posted and done, and whether one failed.
 //
-// Waits look for a moment before they sleep: what is waited for often comes within microseconds, and falling asleep and
-// waking up costs more.
+// A wait sleeps at once and is woken only by what it waits for. The threads of a rank share its processors, and mostly
+// the one it is pinned to: looking before sleeping, or yielding, would only keep it from those that are waited for.
 // Threads: all calls from any of the executor's threads, begin_step while no op runs.
 // Errors: a wait throws StepFailed once any op has failed, and CommError when nothing at all got done for as long
 // as the patience given at construction.
@@ -42,23 +42,28 @@ class StepProgress {
     std::exception_ptr failure() const;
 
   private:
-    using LastSteps = std::vector<std::atomic<std::int64_t>>;
+    using Counter = std::atomic<std::int64_t>;
+    struct Sleeper {
+        const Counter& counter;
+        std::int64_t awaited;
+        std::condition_variable wake;
 
-    void mark(LastSteps& last_steps, OpId op);
-    void wait_for_mark(const LastSteps& last_steps, OpId op, const char* what);
-    template <class Condition>
-    void wait_until(Condition condition, const char* what, std::int64_t number);
+        bool may_wake() const { return counter == awaited; }
+    };
+
+    void mark(std::vector<Counter>& last_steps, OpId op);
+    void wait_until(const Counter& counter, std::int64_t awaited, const char* what, std::int64_t number);
     void wake_sleepers();
 
     std::int64_t step_ = 0;
-    LastSteps done_in_;    // [op]: the last step it was done in
-    LastSteps posted_in_;  // [op]
-    std::atomic<std::int64_t> queues_finished_{0};
-    std::atomic<std::int64_t> finished_ops_{0};  // of all threads: a sign of life
+    std::vector<Counter> done_in_;    // [op]: the last step it was done in
+    std::vector<Counter> posted_in_;  // [op]
+    Counter queues_finished_{0};
+    Counter finished_ops_{0};  // of all threads: a sign of life
     std::atomic<bool> failed_{false};
-    std::atomic<int> sleepers_{0};
-    mutable std::mutex mutex_;  // guards the sleep and the failure
-    std::condition_variable changed_;
+    std::atomic<int> sleeper_count_{0};
+    mutable std::mutex mutex_;  // guards what follows
+    std::vector<Sleeper*> sleepers_;
     std::exception_ptr failure_;
     Milliseconds patience_;
 };
