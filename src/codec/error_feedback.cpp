@@ -1,39 +1,20 @@
 #include "codec/error_feedback.h"
 
-#include <algorithm>
-
 #include "core/check.h"
 #include "kernels/outer_step.h"
 
 namespace atl {
 
-ErrorFeedback::ErrorFeedback(std::int64_t elements, float beta)
-    : beta_(beta), residual_(static_cast<std::size_t>(elements)) {}
-
-std::span<const float> ErrorFeedback::begin(std::span<const float> delta) {
-    ATOLL_CHECK(!is_open_, "the round before has not ended");
-    ATOLL_CHECK_EQ(delta.size(), residual_.size());
-    pending_.assign(delta.begin(), delta.end());
-    kernels::add_weighted(residual_, beta_, pending_);
-    is_open_ = true;
-    return pending_;
+void add_residual(std::span<const float> residual, float beta, std::span<float> values) {
+    kernels::add_weighted(residual, beta, values);
 }
 
-void ErrorFeedback::commit(std::span<const float> decoded) {
-    ATOLL_CHECK(is_open_, "no round to commit");
-    kernels::subtract(pending_, decoded, residual_);
-    restore();
-}
-
-void ErrorFeedback::restore() {
-    is_open_ = false;
-    pending_ = {};
-}
-
-void ErrorFeedback::set_residual(std::span<const float> residual) {
-    ATOLL_CHECK(!is_open_, "a residual can't change inside a round");
-    ATOLL_CHECK_EQ(residual.size(), residual_.size());
-    std::ranges::copy(residual, residual_.begin());
+void subtract_decoded(PacketDecoder& decoder, const Packet& packet, std::span<float> values) {
+    ATOLL_CHECK_EQ(packet.elements, static_cast<std::int64_t>(values.size()));
+    std::vector<std::byte> scratch;
+    const auto body = decoder.plain_body(packet, scratch);
+    ATOLL_CHECK(body.has_value(), "a packet that was never verified");
+    decoder.codec().decode_add({*body, packet.elements}, 0, -1.0F, values);
 }
 
 }  // namespace atl

@@ -1,38 +1,25 @@
 // Error feedback: what a codec loses in one round is added to the next, so that nothing is lost for good.
 //
-//   h = beta·e + Δ is what is encoded; at commit e ← h − q, with q what the others decode.
-//   A contribution that was not committed leaves e as it was, so its Δ is lost with the round and no more.
+//   h = Δ + β·e is encoded in place of Δ; once its round is committed with it, e ← h − q, q what everybody decodes.
+//   A round that is dropped, or committed without it, leaves e as it was: its Δ is lost with the round and no more.
 //
-// Flat fp32 spans of one fragment at one site. The residual is part of a checkpoint, and zero after a rejoin from
-// another site's state. Dense codecs of 8 bits and more do without it. Not thread-safe; throws CheckError only.
-// Memory: two fp32 copies of the fragment while a round is open, one between rounds.
+// So with β = 1, over committed rounds, Σ q = Σ Δ − e; in general Σ q = Σ Δ − e − (1 − β)·Σ e before each round.
+//
+// e is state of one site and fragment, fp32: it stands in checkpoints, and is zero at the start and after a rejoin
+// from another site's state. Threads: any. Errors: sizes that differ are a CheckError. Cost: one pass each.
+// Source: Seide et al., 1-bit SGD (2014); Karimireddy et al. (arXiv 1901.09847); β < 1 as in SparseLoCo.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <vector>
+
+#include "codec/packet.h"
 
 namespace atl {
 
-class ErrorFeedback {
-  public:
-    explicit ErrorFeedback(std::int64_t elements, float beta = 1.0F);
+// h from Δ, in place: values ← values + beta·residual, product and sum each rounded.
+void add_residual(std::span<const float> residual, float beta, std::span<float> values);
 
-    // Begins a round: the values to encode, valid until the round ends.
-    std::span<const float> begin(std::span<const float> delta);
-    // Ends it: `decoded` is what the contribution's packets decode to.
-    void commit(std::span<const float> decoded);
-    void restore();  // not committed
-
-    std::span<const float> residual() const { return residual_; }
-    void set_residual(std::span<const float> residual);
-    bool is_open() const { return is_open_; }
-
-  private:
-    float beta_;
-    bool is_open_ = false;
-    std::vector<float> residual_;  // e
-    std::vector<float> pending_;   // h
-};
+// What is lost, in place: values ← values − what the packet made of them decodes to.
+void subtract_decoded(PacketDecoder& decoder, const Packet& packet, std::span<float> values);
 
 }  // namespace atl

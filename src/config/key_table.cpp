@@ -133,6 +133,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
          kCodecs),
     number("exchange", "top_k_fraction", "of values", 0.0001, 1, RUN(exchange.top_k_fraction),
            "what top_k keeps of each 4096 values, the largest"),
+    number("exchange", "error_feedback", "", 0, 1, RUN(exchange.error_feedback),
+           "share of what sign and top_k lost in a round that goes into the next; 0 = none"),
     text("exchange", "transport", RUN(exchange.transport), "how sites reach one another", {}, kTransports),
     flag("exchange", "zstd", RUN(exchange.zstd), "compress packets that become smaller by it"),
     number("exchange", "min_sites", "sites", 1, 1e4, RUN(exchange.min_sites),

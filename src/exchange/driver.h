@@ -41,6 +41,9 @@ struct Contribution {
     std::uint64_t work = 0;
     std::shared_ptr<const std::vector<float>> delta;  // shared: fp32 packets are views of it for two rounds
     ContributionFacts facts;
+    // If given, it is `delta`'s buffer, for a codec that needs_error_feedback. Each chunk becomes Δ less what the others
+    // decode once it is encoded: all of it before the contribution's round can be committed.
+    std::shared_ptr<std::vector<float>> loss;
 };
 
 // What the worker must do: LoadState, FetchState, StartRound, ApplyCommit, DropContribution, WriteCheckpoint,

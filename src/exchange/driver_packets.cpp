@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "codec/error_feedback.h"
 #include "codec/weighted_mean.h"
 #include "core/check.h"
 #include "core/error.h"
@@ -56,6 +57,10 @@ void SiteDriver::contribute(Contribution contribution) {
     const FragmentPlan* plan = layout(contribution.round, contribution.fragment);
     ATOLL_CHECK(plan != nullptr, "fragment {} is not in the plan", contribution.fragment);
     ATOLL_CHECK_EQ(static_cast<std::int64_t>(contribution.delta->size()), plan->elements);
+    ATOLL_CHECK(!contribution.loss || (contribution.loss == contribution.delta &&
+                                       needs_error_feedback(tools().contribution.codec)),
+                "the loss of {} in a buffer of its own, or of a codec whose packets are views of Δ",
+                tools().contribution.codec.name());
     if (!exchange_begin_) exchange_begin_ = clock_.now();
     handle(site_event::ContributionDeclared{contribution.fragment, contribution.facts});
     if (contribution.facts.finite) encodings_.push_back({std::move(contribution), 0});
@@ -75,6 +80,11 @@ bool SiteDriver::encode_next() {
     if (!packet) {
         refuse_own(own);
         return true;
+    }
+    if (own.loss) {
+        subtract_decoded(tools().contribution.decoder, *packet,
+                         std::span(*own.loss).subspan(static_cast<std::size_t>(plan.chunk_begin(chunk)),
+                                                      static_cast<std::size_t>(plan.chunk_size(chunk))));
     }
     const FragmentId fragment = own.fragment;
     const PacketKey key{Leg::contribution, own.round, fragment, Attempt(), transport_.self(), chunk};

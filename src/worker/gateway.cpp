@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codec/error_feedback.h"
+#include "config/wire_codec.h"
 #include "coordinator/run_options.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -16,6 +18,11 @@ namespace {
 
 constexpr Milliseconds kOrderPatience{200};
 
+bool feeds_errors_back(const RunConfig& config) {
+    return config.exchange.error_feedback > 0 &&
+           needs_error_feedback(codec_from_name(wire_codec(config.exchange).name));
+}
+
 // All parameters are one fragment, tensors in the order of their names.
 OuterFragment make_outer(const RunConfig& config, const Island& island) {
     std::vector<std::pair<std::string, std::int64_t>> tensors;
@@ -24,7 +31,7 @@ OuterFragment make_outer(const RunConfig& config, const Island& island) {
     std::ranges::sort(tensors);
     const OuterRule rule =
         outer_rule(config.outer.method == OuterMethod::average, config.outer.momentum, config.outer.nesterov);
-    return OuterFragment(consecutive_slices(tensors), has_momentum(rule), false);
+    return OuterFragment(consecutive_slices(tensors), has_momentum(rule), feeds_errors_back(config));
 }
 
 OuterSettings outer_settings(const MethodNumbers& numbers) {
@@ -115,6 +122,7 @@ void Gateway::load(const site_action::LoadState& order) {
             read_initial_parameters(parts_.files, parts_.config.model.init, island);
         island.copy_parameters(outer_.anchor());
         std::ranges::fill(outer_.momentum(), 0.0f);
+        std::ranges::fill(outer_.residual(), 0.0f);
     }
     parts_.team.announce(RankOrder::take_state(true));
     parts_.trainer.take_state(true);
@@ -137,6 +145,7 @@ void Gateway::fetch(const site_action::FetchState& order) {
     Island& island = parts_.trainer.island();
     island.initialise(static_cast<std::uint64_t>(parts_.config.run.seed));  // moments begin at zero
     island.set_parameters(outer_.anchor());
+    std::ranges::fill(outer_.residual(), 0.0f);  // it was this site's own; the donors have others
     parts_.team.announce(RankOrder::take_state(true));
     parts_.trainer.take_state(true);
     steps_done_ = fetched.version->step;
@@ -190,6 +199,10 @@ void Gateway::contribute() {
     parts_.trainer.island().copy_parameters(local_);
     auto delta = parts_.exchange.buffer(parts_.trainer.island().parameter_count());
     contribution(outer_.anchor(), local_, *delta);
+    if (!outer_.residual().empty()) {
+        add_residual(outer_.residual(), static_cast<float>(parts_.config.exchange.error_feedback), *delta);
+        loss_ = delta;
+    }
     ContributionFacts facts{.finite = true};
     for (const OuterSlice& slice : outer_.slices()) {
         const auto values = std::span<const float>(*delta).subspan(static_cast<std::size_t>(slice.begin),
@@ -201,7 +214,8 @@ void Gateway::contribute() {
                                 .fragment = FragmentId(0),
                                 .work = training_->work,
                                 .delta = std::move(delta),
-                                .facts = std::move(facts)});
+                                .facts = std::move(facts),
+                                .loss = loss_});
     training_.reset();
 }
 
@@ -212,6 +226,8 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
     OuterSettings settings = outer_settings(numbers_);
     // A site whose own work does not count starts the next round from what all agree on.
     if (!order.contributed) settings.alpha = 0.0f;
+    if (order.contributed && loss_) std::ranges::copy(*loss_, outer_.residual().begin());
+    loss_.reset();
     parts_.trainer.island().copy_parameters(local_);
     apply_outer(settings, parts_.exchange.mean(commit.fragment), outer_.anchor(), outer_.momentum(), local_);
     parts_.trainer.island().set_parameters(local_);
@@ -233,6 +249,7 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
 
 void Gateway::drop_contribution() {
     close_round();
+    loss_.reset();
     return_to_anchor();
 }
 

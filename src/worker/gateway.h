@@ -80,6 +80,7 @@ class Gateway {
     MethodNumbers numbers_;
     OuterFragment outer_;
     std::vector<float> local_;
+    std::shared_ptr<std::vector<float>> loss_;  // shared with the exchange, which fills it: the next residual
     std::optional<Training> training_;
     std::optional<RoundPlan> open_plan_;  // from StartRound until the round is applied or dropped
     double exchange_seconds_ = 0;

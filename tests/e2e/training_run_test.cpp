@@ -1,5 +1,6 @@
 // Whole runs from one TOML file: sites agree to the bit, stopping is the same as not stopping, and a run of one site
 // or of single steps is what it should be.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -67,6 +68,39 @@ TEST_F(TrainingRun, three_sites_agree_through_owners) {
     const auto outcome = runs_.run("three", runs_.write_config({"a", "b", "c"}, {{"train.steps", "8"}}));
     ASSERT_TRUE(outcome.status.ok()) << outcome.log;
     EXPECT_EQ(outcome.summary.at("rounds"), 2);
+}
+
+TEST_F(TrainingRun, two_sites_agree_and_learn_with_every_narrow_codec) {
+    std::map<std::string, std::int64_t> bytes;
+    for (const char* codec : {"int8", "int4", "e3m0", "sign", "top_k"}) {
+        const auto config = runs_.write_config(
+            {"east", "west"}, {{"exchange.codec", fmt::format("\"{}\"", codec)}, {"exchange.zstd", "false"}});
+        const auto outcome = runs_.run(codec, config);
+        ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+        const auto& sites = outcome.summary.at("sites");
+        EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"))
+            << codec;
+        bytes[codec] = outcome.summary.at("payload_bytes_sent");
+        const auto losses = runs_.losses(codec, "east");
+        EXPECT_LT(losses.at(12), losses.at(1)) << codec;
+    }
+    EXPECT_LT(bytes["int4"], 0.56 * bytes["int8"]);
+    EXPECT_LT(bytes["e3m0"], bytes["int4"]);
+    EXPECT_LT(bytes["sign"], 0.3 * bytes["e3m0"]);
+    EXPECT_LT(bytes["top_k"], 0.3 * bytes["sign"]);
+}
+
+TEST_F(TrainingRun, residuals_are_part_of_a_checkpoint) {
+    const auto config = runs_.write_config({"east", "west"}, {{"exchange.codec", "\"top_k\""}});
+    const auto whole = runs_.run("whole", config);
+    ASSERT_TRUE(whole.status.ok()) << whole.log;
+    for (const char* stop : {"4", "6"}) {
+        const auto part = runs_.run("parts", config, {"--stop-at", stop});
+        ASSERT_TRUE(part.status.ok()) << part.log;
+    }
+    const auto last = runs_.run("parts", config);
+    ASSERT_TRUE(last.status.ok()) << last.log;
+    EXPECT_EQ(last.hash(), whole.hash());
 }
 
 TEST_F(TrainingRun, one_site_stopped_inside_a_round_and_resumed_twice_equals_one_that_never_stopped) {

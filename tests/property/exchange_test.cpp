@@ -116,6 +116,26 @@ TEST(Exchange, sites_with_different_processors_end_with_the_same_bits) {
     }
 }
 
+TEST(Exchange, what_was_sent_and_what_was_lost_make_up_the_contribution_of_a_committed_round) {
+    for (const char* name : {"top_k_64", "sign"}) {
+        WorldOptions options;
+        options.codec = name;
+        options.link = rough_link();
+        World world(options);
+        ASSERT_TRUE(world.run_to_end());
+        for (const auto& [round, commit] : world.commits(0)) {
+            Commit alone = commit;
+            for (int site = 0; site < options.sites; ++site) {
+                alone.contributors = {commit.contributors[static_cast<std::size_t>(site)]};
+                const auto sent = world.expected_direct_mean(alone);
+                const auto delta = world.delta(site, round);
+                const auto& lost = world.losses(site).at(round);
+                for (std::size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(lost[i], delta[i] - sent[i]);
+            }
+        }
+    }
+}
+
 TEST(Exchange, the_mean_is_the_same_whatever_the_network_does) {
     std::vector<std::vector<float>> means;
     for (std::uint64_t order = 0; order < 4; ++order) {

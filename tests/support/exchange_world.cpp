@@ -128,14 +128,17 @@ void World::work(int number, const WorkerOrder& order) {
                 ContributionFacts facts;
                 if (tamper) tamper(number, start.plan.round, values);
                 if (on_contribute) on_contribute(number, start.plan.round);
-                driver.contribute({start.plan.round, FragmentId(0), order.work,
-                                   std::make_shared<const std::vector<float>>(std::move(values)), facts});
+                const auto buffer = std::make_shared<std::vector<float>>(std::move(values));
+                const bool feeds_back = needs_error_feedback(codec_from_name(options_.codec));
+                site.loss = feeds_back ? buffer : nullptr;
+                driver.contribute({start.plan.round, FragmentId(0), order.work, buffer, facts, site.loss});
             },
             [&](const site_action::ApplyCommit& apply) {
                 const Commit& commit = apply.commits.front();
                 const auto mean = driver.mean(commit.fragment);
                 site.means[commit.round].assign(mean.begin(), mean.end());
                 site.commits[commit.round] = commit;
+                if (site.loss) site.losses[commit.round] = *site.loss;
                 driver.tell(site_event::CommitApplied{commit.round});
             },
             [&](const site_action::WriteCheckpoint& write) {

@@ -53,6 +53,8 @@ class World {
 
     const std::map<Round, std::vector<float>>& means(int site) const { return sites_.at(site)->means; }
     const std::map<Round, Commit>& commits(int site) const { return sites_.at(site)->commits; }
+    // What the codec lost of the site's own Δ; only where it must be fed back.
+    const std::map<Round, std::vector<float>>& losses(int site) const { return sites_.at(site)->losses; }
     kernels::InstructionSet instruction_set(int site) const;
     SiteDriver& driver(int site) { return *sites_.at(site)->driver; }
     SiteTransport& transport(int site) { return *sites_.at(site)->transport; }
@@ -69,6 +71,8 @@ class World {
         Incarnation incarnation;
         std::map<Round, std::vector<float>> means;
         std::map<Round, Commit> commits;
+        std::shared_ptr<std::vector<float>> loss;  // shared with the driver, which fills it
+        std::map<Round, std::vector<float>> losses;
     };
     void start(int site, Incarnation incarnation);
     void work(int site, const WorkerOrder& order);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "codec/error_feedback.h"
@@ -147,41 +148,67 @@ TEST(Packet, an_owned_identity_body_is_the_values_themselves) {
     EXPECT_EQ(values.use_count(), 2);
 }
 
-// Σ q = Σ Δ − e after every committed round, and a round that was not committed leaves e as it was.
+// Over committed rounds Σ q = Σ Δ − e − (1 − β)·Σ e before each; a round that was not committed leaves e as it was.
 TEST(ErrorFeedback, what_was_sent_and_the_residual_make_up_what_was_put_in) {
-    constexpr std::size_t kCount = 4096;
-    const Codec& codec = codec_from_name("int8");
-    ErrorFeedback feedback(kCount);
-    std::vector<double> put_in(kCount);
-    std::vector<double> sent(kCount);
-    for (std::uint64_t round = 0; round < 20; ++round) {
-        const auto delta = normal_values(kCount, 100 + round);
-        const auto packet = PacketEncoder(codec, true).encode(feedback.begin(delta));
-        ASSERT_TRUE(packet);
-        if (round % 5 == 4) {
-            const std::vector<float> before(feedback.residual().begin(), feedback.residual().end());
-            feedback.restore();
-            EXPECT_TRUE(std::ranges::equal(before, feedback.residual()));
-            continue;
+    constexpr std::size_t kCount = 5000;
+    for (const char* name : {"top_k_64", "sign", "int8"}) {
+        for (const float beta : {1.0F, 0.95F, 0.5F}) {
+            const Codec& codec = codec_from_name(name);
+            PacketDecoder decoder(codec);
+            std::vector<float> residual(kCount);
+            std::vector<double> balance(kCount);  // Σ Δ − Σ q − (1 − β)·Σ e
+            for (std::uint64_t round = 0; round < 20; ++round) {
+                auto values = normal_values(kCount, 100 + round);
+                if (round % 5 != 4)
+                    for (std::size_t i = 0; i < kCount; ++i)
+                        balance[i] += values[i] - (1 - double(beta)) * residual[i];
+                add_residual(residual, beta, values);
+                const auto packet = PacketEncoder(codec, true).encode(values);
+                ASSERT_TRUE(packet);
+                subtract_decoded(decoder, *packet, values);
+                if (round % 5 == 4) continue;
+                std::vector<float> decoded(kCount);
+                decoder.decode(*packet, decoded);
+                residual = values;
+                for (std::size_t i = 0; i < kCount; ++i) balance[i] -= decoded[i];
+            }
+            for (std::size_t i = 0; i < kCount; ++i)
+                ASSERT_NEAR(balance[i], residual[i], 1e-5) << name << " " << beta;
         }
-        std::vector<float> decoded(kCount);
-        PacketDecoder(codec).decode(*packet, decoded);
-        feedback.commit(decoded);
-        for (std::size_t i = 0; i < kCount; ++i) {
-            put_in[i] += delta[i];
-            sent[i] += decoded[i];
-        }
-    }
-    for (std::size_t i = 0; i < kCount; ++i) {
-        ASSERT_NEAR(put_in[i], sent[i] + feedback.residual()[i], 1e-5);
     }
 }
 
-TEST(ErrorFeedback, a_beta_below_one_forgets) {
-    ErrorFeedback feedback(1, 0.5F);
-    EXPECT_EQ(feedback.begin(std::vector<float>{1.0F}).front(), 1.0F);
-    feedback.commit(std::vector<float>{0.0F});
-    EXPECT_EQ(feedback.begin(std::vector<float>{0.0F}).front(), 0.5F);
+TEST(ErrorFeedback, what_is_lost_is_the_rounded_difference_to_what_others_decode) {
+    for (const Codec* codec : all_codecs()) {
+        const auto values = normal_values(5000, 8);
+        const auto packet = PacketEncoder(*codec, true).encode(values);
+        PacketDecoder decoder(*codec);
+        std::vector<float> decoded(values.size());
+        decoder.decode(*packet, decoded);
+        auto lost = values;
+        subtract_decoded(decoder, *packet, lost);
+        for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(lost[i], values[i] - decoded[i]);
+    }
+}
+
+// A coordinate that moves little but always the same way is sent at least once in chunk/k rounds or so.
+TEST(ErrorFeedback, every_coordinate_is_sent_in_the_end) {
+    const Codec& codec = codec_from_name("top_k_64");
+    PacketDecoder decoder(codec);
+    std::vector<float> residual(4096);
+    std::vector<bool> was_sent(4096);
+    for (std::uint64_t round = 0; round < 2 * 64; ++round) {
+        std::vector<float> values(4096);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 + static_cast<float>(i % 7) / 10;
+        add_residual(residual, 1, values);
+        const auto packet = PacketEncoder(codec, false).encode(values);
+        std::vector<float> decoded(4096);
+        decoder.decode(*packet, decoded);
+        subtract_decoded(decoder, *packet, values);
+        residual = values;
+        for (std::size_t i = 0; i < decoded.size(); ++i) was_sent[i] = was_sent[i] || decoded[i] != 0;
+    }
+    EXPECT_EQ(std::ranges::count(was_sent, true), 4096);
 }
 
 }  // namespace
