@@ -1,4 +1,5 @@
-// Speeds of the kernels, per instruction set: attention beside its own register tile, codecs beside memcpy.
+// Speeds of the kernels, per instruction set: attention beside its own register tile. `atoll bench kernels` has the
+// codecs.
 //
 //   bench_kernels --benchmark_filter=attention
 //
@@ -6,8 +7,6 @@
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
-#include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,6 @@
 #include "kernels/attention.h"
 #include "kernels/bench/tile_peak.h"
 #include "kernels/dispatch.h"
-#include "kernels/int8_code.h"
 #include "kernels/outer_step.h"
 
 namespace atl::kernels {
@@ -88,47 +86,17 @@ void attention_backward(State& state, InstructionSet set) {
     count_flops(state, 2.5 * memory.forward_flops());
 }
 
-constexpr std::int64_t kCodecValues = 65536;  // one chunk
-
-void int8_encode_with_moments(State& state, InstructionSet set) {
-    const auto input = values(kCodecValues);
-    std::vector<std::uint8_t> codes(input.size());
-    std::array<float, kInt8Bins> codebook;
-    for (auto _ : state) int8_encode(input, moments(input, set), codes, codebook, set);
-    count_bytes(state, kCodecValues * 4.0);
-}
-
-void int8_decode_and_add(State& state, InstructionSet set) {
-    const auto input = values(kCodecValues);
-    std::vector<std::uint8_t> codes(input.size());
-    std::array<float, kInt8Bins> codebook;
-    int8_encode(input, moments(input, set), codes, codebook, set);
-    std::vector<float> sum(input.size());
-    for (auto _ : state) int8_decode_add(codes, codebook, 0.5F, sum, set);
-    count_bytes(state, kCodecValues * 4.0);
-}
+constexpr std::int64_t kOuterValues = 65536;
 
 void outer_nesterov(State& state, InstructionSet set) {
-    const auto delta = values(kCodecValues);
+    const auto delta = values(kOuterValues);
     auto theta = delta;
     auto velocity = delta;
     for (auto _ : state) outer_sgd_step({0.0F, 0.9F, true}, delta, theta, velocity, set);
-    count_bytes(state, kCodecValues * 4.0);
-}
-
-void copy(State& state) {
-    const auto from = values(kCodecValues);
-    std::vector<float> to(from.size());
-    for (auto _ : state) {
-        std::memcpy(to.data(), from.data(), from.size() * sizeof(float));
-        benchmark::DoNotOptimize(to.data());
-        benchmark::ClobberMemory();
-    }
-    count_bytes(state, kCodecValues * 4.0);
+    count_bytes(state, kOuterValues * 4.0);
 }
 
 void register_all() {
-    benchmark::RegisterBenchmark("memcpy", copy);
     for (const auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
         if (!is_supported(set)) continue;
         const auto add = [&](const char* kernel, auto function) {
@@ -138,8 +106,6 @@ void register_all() {
         add("tile_peak", tile_peak);
         add("attention_forward", attention_forward)->Arg(256)->Arg(512)->Arg(1024);
         add("attention_backward", attention_backward)->Arg(256)->Arg(512)->Arg(1024);
-        add("int8_encode_with_moments", int8_encode_with_moments);
-        add("int8_decode_and_add", int8_decode_and_add);
         add("outer_nesterov", outer_nesterov);
     }
 }

@@ -33,6 +33,7 @@ void add_bench(CLI::App& app, Context& context) {
     add_config_options(verb, options->config);
     verb.get_option("config")->required(false);  // not for the subverbs
     add_bench_exchange(verb, context);
+    add_bench_kernels(verb, context);
     verb.add_option("--steps", options->steps, "Timed steps")->check(at_least(1))->capture_default_str();
     verb.add_option("--threads", options->threads, "Compute threads")
         ->check(at_least(1))

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "codec/codec.h"
 #include "core/error.h"
 
 namespace atl::cli {
@@ -26,6 +27,7 @@ ServerOptions server_options(const std::string& host, int sites, const BenchPlan
         options.protocol.site_names.push_back(fmt::format("site{}", site));
     options.protocol.min_sites = sites;
     options.protocol.numbers.method.codec = plan.codec;
+    options.protocol.numbers.gather = is_gathered(codec_from_name(plan.codec));
     options.protocol.numbers.inner_steps = 1;
     options.protocol.numbers.total_steps = plan.warm_up_rounds + plan.rounds;
     options.protocol.timeouts.reconnect = Milliseconds(0);

@@ -7,6 +7,7 @@ namespace atl::cli {
 
 void add_bench(CLI::App& app, Context& context);
 void add_bench_exchange(CLI::App& bench, Context& context);  // a subverb
+void add_bench_kernels(CLI::App& bench, Context& context);   // another
 void add_coordinator(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);

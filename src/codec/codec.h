@@ -63,7 +63,8 @@ class Codec {
 
 // Codecs live as long as the program. The instruction set changes their speed, never a bit.
 const std::vector<const Codec*>& all_codecs(kernels::InstructionSet set = kernels::best_instruction_set());
-// One of all_codecs, or "top_k_N" for any N from 1 to 4096; throws UserError naming those that exist.
+// One of all_codecs ("top_k" is "top_k_64"), or "top_k_N" for any N from 1 to 4096; throws UserError naming those that
+// exist.
 const Codec& codec_from_name(std::string_view name,
                              kernels::InstructionSet set = kernels::best_instruction_set());
 

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "config/load_config.h"
 #include "core/child_process.h"
@@ -90,6 +92,24 @@ TEST_F(CliTest, a_wrong_config_is_reported_whole_with_exit_code_2) {
     EXPECT_EQ(json.at("problems").size(), 2U);
     write("good.toml", "");
     EXPECT_EQ(nlohmann::json::parse(atoll("validate good.toml --json").output).at("valid"), true);
+}
+
+TEST_F(CliTest, bench_kernels_has_every_codec_beside_memcpy) {
+    const Outcome outcome = atoll("bench kernels --elements 70000 --repetitions 3 --json");
+    ASSERT_EQ(outcome.code, 0) << outcome.errors;
+    const auto json = nlohmann::json::parse(outcome.output);
+    EXPECT_EQ(json.at("elements"), 70'000);
+    std::map<std::string, std::set<std::string>> operations;
+    for (const auto& row : json.at("speeds")) {
+        EXPECT_GT(row.at("bytes_per_second"), 0.0);
+        EXPECT_GE(row.at("bytes_per_second_best"), row.at("bytes_per_second"));
+        EXPECT_GT(row.at("ratio_to_memcpy"), 0.0);
+        if (row.at("instruction_set") != "avx2" && row.at("instruction_set") != "avx512")
+            operations[row.at("codec")].insert(row.at("operation"));
+    }
+    EXPECT_EQ(operations.at("memcpy"), std::set<std::string>{"copy"});
+    for (const char* codec : {"identity", "fp16", "bf16", "int8", "int4", "e3m0", "sign", "top_k_64"})
+        EXPECT_EQ(operations.at(codec), (std::set<std::string>{"decode_add", "encode"})) << codec;
 }
 
 TEST_F(CliTest, prepare_writes_what_it_says_it_wrote) {
