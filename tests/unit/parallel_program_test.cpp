@@ -183,6 +183,40 @@ TEST(ParallelProgram, counts_every_gradient_once_in_the_norm) {
         }
 }
 
+// Ranks that share no key head compute nothing twice: together they do the work of one, whatever the mix.
+TEST(ParallelProgram, the_ranks_of_a_replica_share_the_flops_of_a_step) {
+    const auto flops_of = [](const std::vector<Program>& programs) {
+        double flops = 0;
+        for (const auto& program : programs)
+            for (const auto& op : program.ops) flops += op.flops;
+        return flops;
+    };
+    for (const auto& shape : shapes()) {
+        const auto alone = flops_of(training_programs(shape, {}));
+        for (const auto& parallel : test::parallel_shapes())
+            if (parallel.tp <= shape.kv_heads) {
+                SCOPED_TRACE(test::to_string(parallel));
+                EXPECT_NEAR(flops_of(training_programs(shape, parallel)) / (parallel.dp * alone), 1, 1e-12);
+            }
+    }
+}
+
+TEST(ParallelProgram, collectives_move_what_a_ring_moves_and_messages_all_they_hold) {
+    const auto shape = test::odd_llama();
+    const std::int64_t stream_bytes = shape.context * shape.hidden * 4;
+    const auto programs = training_programs(shape, {.tp = 3, .pp = 2});
+    for (const auto& op : programs[4].ops) {
+        if (op.micro_batch < 0) continue;
+        if (op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter) {
+            EXPECT_EQ(op.bytes, 2 * stream_bytes / 3);
+        } else if (op.kind == OpKind::all_reduce_max) {
+            EXPECT_EQ(op.bytes, 2 * 2 * shape.context * 4 / 3);
+        } else if (is_point_to_point(op.kind)) {
+            EXPECT_EQ(op.bytes, stream_bytes / 3);
+        }
+    }
+}
+
 TEST(ParallelProgram, splits_the_updates_of_matrices_and_gathers_the_weights) {
     const ParallelShape parallel{.dp = 2, .zero = true};
     std::int64_t updated_matrices = 0, moments = 0;

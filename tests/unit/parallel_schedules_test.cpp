@@ -22,7 +22,7 @@ Outcome run(const ModelShape& shape, const ParallelShape& parallel, std::int32_t
             const std::function<Program(const StepOps&)>& schedule, ExecutionMode mode) {
     test::RankTeamOptions options;
     options.shape = shape;
-    options.step_micro_batches = micro_batches;
+    options.step_micro_batches = micro_batches * parallel.dp;
     options.schedule = schedule;
     options.training.parallel = parallel;
     options.training.bucket_bytes = 4'000;
@@ -61,6 +61,8 @@ TEST(ParallelSchedules, of_one_stage_a_rank_give_the_bits_of_the_serial_one) {
         expect_bits_of_serial(test::odd_gpt2(), {.pp = 2}, {.kind = kind, .ranks = 2, .micro_batches = 5});
     expect_bits_of_serial(test::odd_llama(), {.tp = 2, .pp = 2},
                           {.kind = ScheduleKind::one_f_one_b, .ranks = 2, .micro_batches = 4});
+    expect_bits_of_serial(test::odd_gpt2(), {.pp = 2, .dp = 2, .zero = true},
+                          {.kind = ScheduleKind::one_f_one_b, .ranks = 2, .micro_batches = 3});
     expect_bits_of_serial(test::odd_llama(), {.pp = 4},
                           {.kind = ScheduleKind::zero_bubble, .ranks = 4, .micro_batches = 9});
 }
