@@ -145,10 +145,20 @@ class BinSums {
     std::int64_t pieces_ = 0;
 };
 
+// Chunks are encoded one after another: what follows this one in memory is brought nearer while it is worked on, which
+// takes longer than the memory. Reads nothing, so whatever lies there does no harm.
+void prefetch_piece(std::uintptr_t begin) {
+    constexpr std::uintptr_t kLineBytes = 64;
+    for (std::uintptr_t line = begin; line < begin + kPiece * sizeof(float); line += kLineBytes)
+        __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
+}
+
 void run(const Int8Encode& op) {
     Piece piece;
     BinSums bins;
+    const auto next_chunk = reinterpret_cast<std::uintptr_t>(op.values) + op.count * sizeof(float);
     for (std::int64_t first = 0; first < op.count; first += kPiece) {
+        prefetch_piece(next_chunk + first * sizeof(float));
         const std::int64_t count = op.count - first < kPiece ? op.count - first : kPiece;
         quantise(op, first, count, piece);
         bins.add(piece, count);
