@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/check.h"
 #include "core/hash.h"
@@ -139,6 +141,19 @@ std::vector<std::byte> write_head(const Frame& frame, std::uint64_t run) {
     const std::uint64_t checksum = checksum_of(head);
     std::memcpy(head.data() + kChecksumOffset, &checksum, sizeof(checksum));
     return head;
+}
+
+std::optional<FrameLengths> frame_lengths(std::span<const std::byte, kFrameHeaderBytes> bytes) {
+    WireHeader header;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const bool plausible = header.magic == kMagic && header.prefix_bytes <= kMaximumPrefixBytes &&
+                           header.body_bytes <= std::numeric_limits<std::int64_t>::max();
+    if (!plausible) return {};
+    return FrameLengths{header.prefix_bytes, static_cast<std::int64_t>(header.body_bytes)};
+}
+
+bool is_sign_of_life(std::span<const std::byte, kFrameHeaderBytes> header) {
+    return std::ranges::all_of(header, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 ReadFrame read_frame(std::span<const std::byte> head, Payload body, std::uint64_t run) {

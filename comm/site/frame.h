@@ -82,6 +82,15 @@ inline constexpr std::int64_t kMaximumPrefixBytes = 4096;
 // Header and prefix as they go on the wire; the body follows unchanged. `run` names the run (a hash of its id).
 std::vector<std::byte> write_head(const Frame& frame, std::uint64_t run);
 
+// What a stream must know of a frame that begins with these bytes, before it has checked anything.
+struct FrameLengths {
+    std::int64_t prefix_bytes = 0;
+    std::int64_t body_bytes = 0;
+};
+std::optional<FrameLengths> frame_lengths(std::span<const std::byte, kFrameHeaderBytes> header);
+// Zeros in the place of a header say only that the sender lives.
+bool is_sign_of_life(std::span<const std::byte, kFrameHeaderBytes> header);
+
 struct ReadFrame {
     std::optional<Frame> frame;
     std::string problem;  // why there is no frame

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <array>
 #include <charconv>
@@ -14,6 +12,7 @@
 #include <zmq.hpp>
 
 #include "comm/site/endpoint.h"
+#include "comm/site/wake_up.h"
 #include "core/check.h"
 #include "core/error.h"
 
@@ -24,25 +23,6 @@ namespace {
 constexpr const char* kMonitorAddress = "inproc://monitor";
 constexpr int kLingerMs = 200;
 constexpr int kFramesPerTurn = 64;
-
-// A descriptor that one thread writes to wake another that polls it.
-class WakeUp {
-  public:
-    WakeUp() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { ATOLL_CHECK_LE(0, descriptor_); }
-    ~WakeUp() { close(descriptor_); }
-    WakeUp(const WakeUp&) = delete;
-    WakeUp& operator=(const WakeUp&) = delete;
-
-    int descriptor() const { return descriptor_; }
-    void ring() const { eventfd_write(descriptor_, 1); }
-    void clear() const {
-        eventfd_t value = 0;
-        eventfd_read(descriptor_, &value);
-    }
-
-  private:
-    int descriptor_;
-};
 
 std::string routing_id(SiteId site) {
     return fmt::format("site {}", site);

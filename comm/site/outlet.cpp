@@ -1,0 +1,90 @@
+#include "comm/site/outlet.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace atl {
+
+namespace {
+
+// A goodbye comes after what was sent before it.
+bool is_bulk(FrameKind kind) {
+    return kind == FrameKind::packet || kind == FrameKind::state_piece || kind == FrameKind::goodbye;
+}
+
+}  // namespace
+
+bool Outlet::attach(std::int32_t lane, const Stream& stream) {
+    const std::scoped_lock lock(mutex_);
+    const auto known = lanes_.find(lane);
+    if (known == lanes_.end()) {
+        lanes_[lane] = stream;
+        return true;
+    }
+    for (const auto& [number, old] : lanes_) old->end("another connection took its place");
+    lanes_ = {{lane, stream}};
+    urgent_.clear();
+    bulk_.clear();
+    changed_.notify_all();
+    return false;
+}
+
+bool Outlet::detach(const Stream& stream, const std::string& why) {
+    const std::scoped_lock lock(mutex_);
+    const bool is_lane =
+        std::ranges::any_of(lanes_, [&](const auto& entry) { return entry.second == stream; });
+    if (!is_lane) return false;
+    for (const auto& [number, each] : lanes_) each->end(why);
+    lanes_.clear();
+    urgent_.clear();
+    bulk_.clear();
+    changed_.notify_all();
+    return true;
+}
+
+bool Outlet::is_open() const {
+    const std::scoped_lock lock(mutex_);
+    return lanes_.contains(0);
+}
+
+void Outlet::add(OutgoingFrame frame) {
+    const std::scoped_lock lock(mutex_);
+    (is_bulk(frame.kind) ? bulk_ : urgent_).push_back(std::move(frame));
+    changed_.notify_all();
+}
+
+std::optional<OutgoingFrame> Outlet::next(std::int32_t lane, const Stream& stream, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    const auto is_lane = [&] {
+        const auto known = lanes_.find(lane);
+        return known != lanes_.end() && known->second == stream;
+    };
+    const auto has_work = [&] { return !bulk_.empty() || (lane == 0 && !urgent_.empty()); };
+    changed_.wait_until(lock, deadline, [&] { return !is_lane() || has_work(); });
+    if (!is_lane() || !has_work()) return {};
+    auto& queue = lane == 0 && !urgent_.empty() ? urgent_ : bulk_;
+    OutgoingFrame frame = std::move(queue.front());
+    queue.pop_front();
+    ++being_written_;
+    return frame;
+}
+
+void Outlet::written() {
+    const std::scoped_lock lock(mutex_);
+    --being_written_;
+    changed_.notify_all();
+}
+
+void Outlet::wait_until_written(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline,
+                        [&] { return urgent_.empty() && bulk_.empty() && being_written_ == 0; });
+}
+
+void Outlet::end(const std::string& why) {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [lane, stream] : lanes_) stream->end(why);
+    changed_.notify_all();
+}
+
+}  // namespace atl

@@ -1,0 +1,44 @@
+// What waits to be written to one peer over TCP, and the connections ("lanes") it can go out on. Packets and pieces of
+// state go out on whichever lane is free; the small frames that others wait for overtake them on the first lane.
+//
+// Memory: bounded by the credit that the peer has given. Threads: any.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "comm/site/tcp_stream.h"
+
+namespace atl {
+
+class Outlet {
+  public:
+    using Stream = std::shared_ptr<TcpStream>;  // shared: one thread reads, one writes
+
+    // A lane that there was before has ended: false, and the caller must say that frames may be lost.
+    bool attach(std::int32_t lane, const Stream& stream);
+    // The end of one lane is the end of all. False if it was none of the lanes any more.
+    bool detach(const Stream& stream, const std::string& why);
+    bool is_open() const;  // the first lane is there
+
+    void add(OutgoingFrame frame);
+    // The next frame for a lane; nothing when the time is up or the stream is no lane any more.
+    std::optional<OutgoingFrame> next(std::int32_t lane, const Stream& stream, Deadline deadline);
+    void written();  // what next() gave is with the system
+    void wait_until_written(Deadline deadline);
+    void end(const std::string& why);
+
+  private:
+    mutable std::mutex mutex_;  // guards what follows
+    std::condition_variable changed_;
+    std::map<std::int32_t, Stream> lanes_;
+    std::deque<OutgoingFrame> urgent_;
+    std::deque<OutgoingFrame> bulk_;
+    int being_written_ = 0;
+};
+
+}  // namespace atl

@@ -1,0 +1,240 @@
+#include "comm/site/tcp_stream.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace atl {
+
+namespace {
+
+constexpr std::uint32_t kOpeningMagic = 0x534C5441;  // "ATLS"
+constexpr std::uint32_t kOpeningVersion = 1;
+// Sends at the rate that a path delivers, also after a pause; a window that loss or idleness has shrunk would have to
+// grow again first. Where the system doesn't have it, its default remains.
+constexpr const char* kCongestionControl = "bbr";
+constexpr Milliseconds kConnectSlice{20};
+
+struct WireOpening {
+    std::uint32_t magic = kOpeningMagic;
+    std::uint32_t version = kOpeningVersion;
+    std::int32_t site = 0;
+    std::int32_t lane = 0;
+};
+static_assert(sizeof(WireOpening) == 16);
+
+struct Addresses {
+    explicit Addresses(const std::string& address, bool to_listen) {
+        const std::size_t colon = address.rfind(':');
+        if (colon == std::string::npos) return;
+        std::string host = address.substr(0, colon);
+        if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+        addrinfo hints{};
+        hints.ai_socktype = SOCK_STREAM;
+        hints.ai_flags = to_listen ? AI_PASSIVE : 0;
+        const bool everywhere = host == "*" || host.empty();
+        if (::getaddrinfo(everywhere ? nullptr : host.c_str(), address.substr(colon + 1).c_str(), &hints,
+                          &first) != 0)
+            first = nullptr;
+    }
+    ~Addresses() {
+        if (first != nullptr) ::freeaddrinfo(first);
+    }
+    Addresses(const Addresses&) = delete;
+    Addresses& operator=(const Addresses&) = delete;
+    addrinfo* first = nullptr;
+};
+
+void configure(int descriptor) {
+    const int on = 1;
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl,
+                 static_cast<socklen_t>(std::strlen(kCongestionControl)));
+}
+
+bool connect_within(int descriptor, const addrinfo& to, Deadline deadline, const std::atomic<bool>& stop) {
+    const SystemClock clock;
+    if (::connect(descriptor, to.ai_addr, to.ai_addrlen) == 0) return true;
+    if (errno != EINPROGRESS) return false;
+    while (!stop && clock.now() < deadline) {
+        pollfd entry{descriptor, POLLOUT, 0};
+        if (::poll(&entry, 1, static_cast<int>(kConnectSlice.count())) <= 0) continue;
+        int error = 0;
+        socklen_t length = sizeof error;
+        ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
+        return error == 0;
+    }
+    return false;
+}
+
+std::string address_of(int descriptor) {
+    sockaddr_storage local{};
+    socklen_t length = sizeof local;
+    char host[NI_MAXHOST];
+    char port[NI_MAXSERV];
+    ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &length);
+    ::getnameinfo(reinterpret_cast<sockaddr*>(&local), length, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV);
+    return local.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port)
+                                       : fmt::format("{}:{}", host, port);
+}
+
+}  // namespace
+
+TcpStream::~TcpStream() {
+    ::close(descriptor_);
+}
+
+std::optional<StreamOpening> TcpStream::open(const StreamOpening& own, Milliseconds silence) {
+    const timeval limit{silence.count() / 1000, silence.count() % 1000 * 1000};
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    const WireOpening mine{.site = own.site.value(), .lane = own.lane};
+    WireOpening theirs;
+    if (!send(std::as_bytes(std::span(&mine, 1)), {})) return {};
+    if (!receive(std::as_writable_bytes(std::span(&theirs, 1)))) return {};
+    if (theirs.magic != kOpeningMagic || theirs.version != kOpeningVersion) {
+        end("who connected is no site of this release");
+        return {};
+    }
+    return StreamOpening{SiteId(theirs.site), theirs.lane};
+}
+
+std::optional<TcpStream::Arrived> TcpStream::read(BufferPool& pool, std::int64_t longest) {
+    std::array<std::byte, kFrameHeaderBytes> header{};
+    do {
+        if (!receive(header)) return {};
+    } while (is_sign_of_life(header));
+    const auto lengths = frame_lengths(header);
+    if (!lengths || lengths->body_bytes > longest) {
+        end("bytes that are no frame");
+        return {};
+    }
+    Arrived arrived;
+    arrived.head.resize(static_cast<std::size_t>(kFrameHeaderBytes + lengths->prefix_bytes));
+    std::memcpy(arrived.head.data(), header.data(), header.size());
+    if (!receive(std::span(arrived.head).subspan(header.size()))) return {};
+    if (lengths->body_bytes == 0) return arrived;
+    BufferPool::Buffer body = pool.take(static_cast<std::size_t>(lengths->body_bytes));
+    if (!receive(body.bytes)) return {};
+    arrived.body = Payload(std::move(body.owner), body.bytes);
+    return arrived;
+}
+
+bool TcpStream::write(const OutgoingFrame& frame) {
+    return send(frame.head, frame.body.bytes());
+}
+
+bool TcpStream::write_sign_of_life() {
+    const std::array<std::byte, kFrameHeaderBytes> zeros{};
+    return send(zeros, {});
+}
+
+// A receive ends with what has come when nothing more comes for the socket's timeout: nothing at all is silence.
+bool TcpStream::receive(std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::recv(descriptor_, bytes.data(), bytes.size(), MSG_WAITALL);
+        if (count > 0) {
+            bytes = bytes.subspan(static_cast<std::size_t>(count));
+        } else if (count == 0) {
+            end("the connection ended");
+            return false;
+        } else if (errno != EINTR) {
+            end(errno == EAGAIN || errno == EWOULDBLOCK ? "no sign of life" : std::strerror(errno));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool TcpStream::send(std::span<const std::byte> first, std::span<const std::byte> second) {
+    while (!first.empty() || !second.empty()) {
+        std::array<iovec, 2> pieces{{{const_cast<std::byte*>(first.data()), first.size()},
+                                     {const_cast<std::byte*>(second.data()), second.size()}}};
+        msghdr message{};
+        message.msg_iov = pieces.data();
+        message.msg_iovlen = pieces.size();
+        const ssize_t count = ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) {
+            end(std::strerror(errno));
+            return false;
+        }
+        const std::size_t of_first = std::min(first.size(), static_cast<std::size_t>(count));
+        first = first.subspan(of_first);
+        second = second.subspan(static_cast<std::size_t>(count) - of_first);
+    }
+    return true;
+}
+
+void TcpStream::end(const std::string& why) {
+    const std::scoped_lock lock(mutex_);
+    if (why_.empty()) why_ = why;
+    ::shutdown(descriptor_, SHUT_RDWR);
+}
+
+std::string TcpStream::why() const {
+    const std::scoped_lock lock(mutex_);
+    return why_;
+}
+
+std::unique_ptr<TcpStream> dial_tcp(const std::string& address, Milliseconds patience,
+                                    const std::atomic<bool>& stop) {
+    const SystemClock clock;
+    const Deadline deadline = clock.after(patience);
+    const Addresses addresses(address, false);
+    for (const addrinfo* each = addresses.first; each != nullptr; each = each->ai_next) {
+        const int descriptor =
+            ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, each->ai_protocol);
+        if (descriptor < 0) continue;
+        auto stream = std::make_unique<TcpStream>(descriptor);
+        configure(descriptor);
+        if (!connect_within(descriptor, *each, deadline, stop)) continue;
+        ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+        return stream;
+    }
+    return nullptr;
+}
+
+TcpListener::TcpListener(const std::string& address) {
+    const Addresses addresses(address, true);
+    int error = addresses.first == nullptr ? EADDRNOTAVAIL : 0;
+    for (const addrinfo* each = addresses.first; each != nullptr; each = each->ai_next) {
+        descriptor_ =
+            ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, each->ai_protocol);
+        const int on = 1;
+        ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (::bind(descriptor_, each->ai_addr, each->ai_addrlen) == 0 &&
+            ::listen(descriptor_, SOMAXCONN) == 0) {
+            address_ = address_of(descriptor_);
+            return;
+        }
+        error = errno;
+        ::close(descriptor_);
+    }
+    throw UserError(fmt::format("[site transport] can't listen on {}: {}; choose another address or port 0",
+                                address, std::strerror(error)));
+}
+
+TcpListener::~TcpListener() {
+    ::close(descriptor_);
+}
+
+std::unique_ptr<TcpStream> TcpListener::accept() const {
+    const int descriptor = ::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (descriptor < 0) return nullptr;
+    configure(descriptor);
+    return std::make_unique<TcpStream>(descriptor);
+}
+
+}  // namespace atl

@@ -1,0 +1,27 @@
+// SiteTransport over plain TCP: one connection per pair of sites, or several where one can't fill the path. Not
+// encrypted. A killed peer is seen through its closed socket, a cut link through missing signs of life.
+//
+// Threads: one for listening and dialling, two per connection, so that a body is received, hashed and handed on where
+// it lies in the cache; see transport.h for the rest. With several connections, packets and pieces of state may
+// overtake one another; everything else keeps its order among its own kind. Destruction says goodbye and waits at most
+// 200 ms for it to leave. Memory: bodies lie in buffers that are used again (comm/site/buffer_pool.h).
+#pragma once
+
+#include <memory>
+
+#include "comm/site/transport.h"
+
+namespace atl {
+
+struct TcpOptions {
+    std::string bind = "127.0.0.1:0";  // "host:port"; port 0: any free one, see address(); "": only dials
+    std::string public_host;           // what others dial instead of the bound host, if not empty
+    std::int32_t connections = 1;      // per peer; the dialling side's count
+    Milliseconds heartbeat{250};       // a sign of life when nothing else was written for so long
+    Milliseconds silence{1000};        // no sign of life for so long: the connection is lost
+};
+
+// Throws UserError if the address can't be bound.
+std::unique_ptr<SiteTransport> make_tcp_transport(TransportOptions options, TcpOptions tcp);
+
+}  // namespace atl
