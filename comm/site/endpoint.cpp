@@ -107,9 +107,16 @@ std::optional<TransportEvent> Endpoint::take() {
     return event;
 }
 
-void Endpoint::wait(Deadline deadline) {
+bool Endpoint::wait(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    inbox_filled_.wait_until(lock, deadline, [&] { return !inbox_.empty(); });
+    inbox_filled_.wait_until(lock, deadline, [&] { return !inbox_.empty() || is_interrupted_; });
+    return std::exchange(is_interrupted_, false);
+}
+
+void Endpoint::interrupt() {
+    const std::scoped_lock lock(mutex_);
+    is_interrupted_ = true;
+    inbox_filled_.notify_all();
 }
 
 std::vector<PeerCounters> Endpoint::counters() const {

@@ -37,7 +37,9 @@ class Endpoint {
     void set_peers(const std::vector<Peer>& peers);
     SendResult send(Frame frame);
     std::optional<TransportEvent> take();  // without waiting
-    void wait(Deadline deadline);          // until take() may find something, by the system's steady clock
+    // Until take() may find something, by the system's steady clock. True: interrupted.
+    bool wait(Deadline deadline);
+    void interrupt();  // the wait under way, or else the next, ends at once
     std::vector<PeerCounters> counters() const;
 
     // For the wire's side. `from` is who the wire believes the sender to be (for reports of corruption).
@@ -91,6 +93,7 @@ class Endpoint {
     std::condition_variable inbox_filled_;
     std::map<SiteId, Link> links_;
     std::map<SiteId, PeerCounters> counters_;
+    bool is_interrupted_ = false;
     std::deque<TransportEvent> inbox_;
     std::deque<OutgoingFrame> outbox_;
 };

@@ -107,9 +107,10 @@ class InprocNetwork::Transport final : public SiteTransport {
             const TimePoint now = clock_.now();
             const TimePoint next = endpoint_->tick(now);
             if (now >= deadline) return endpoint_->take();
-            endpoint_->wait(std::min(next, deadline));
+            if (endpoint_->wait(std::min(next, deadline))) return endpoint_->take();
         }
     }
+    void interrupt() override { endpoint_->interrupt(); }
     std::vector<PeerCounters> counters() const override { return endpoint_->counters(); }
 
   private:

@@ -39,6 +39,7 @@ class SimulatedNetwork::Transport final : public SiteTransport {
     }
     SendResult send(Frame frame) override { return endpoint_.send(std::move(frame)); }
     std::optional<TransportEvent> poll(Deadline) override { return endpoint_.take(); }
+    void interrupt() override {}  // no poll waits
     std::vector<PeerCounters> counters() const override { return endpoint_.counters(); }
 
   private:

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "comm/site/buffer_pool.h"
 #include "comm/site/endpoint.h"
+#include "core/buffer_pool.h"
 
 namespace atl {
 

@@ -35,6 +35,7 @@ class TcpTransport final : public SiteTransport {
     void set_peers(const std::vector<Peer>& peers) override;
     SendResult send(Frame frame) override { return endpoint_.send(std::move(frame)); }
     std::optional<TransportEvent> poll(Deadline deadline) override;
+    void interrupt() override { endpoint_.interrupt(); }
     std::vector<PeerCounters> counters() const override { return endpoint_.counters(); }
 
   private:

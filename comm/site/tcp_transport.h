@@ -4,7 +4,7 @@
 // Threads: one for listening and dialling, two per connection, so that a body is received, hashed and handed on where
 // it lies in the cache; see transport.h for the rest. With several connections, packets and pieces of state may
 // overtake one another; everything else keeps its order among its own kind. Destruction says goodbye and waits at most
-// 200 ms for it to leave. Memory: bodies lie in buffers that are used again (comm/site/buffer_pool.h).
+// 200 ms for it to leave. Memory: bodies lie in buffers that are used again (core/buffer_pool.h).
 #pragma once
 
 #include <memory>

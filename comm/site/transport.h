@@ -81,6 +81,9 @@ class SiteTransport {
     // its sender new credit.
     virtual std::optional<TransportEvent> poll(Deadline deadline) = 0;
 
+    // The poll under way, or else the next, ends at once. From any thread.
+    virtual void interrupt() = 0;
+
     virtual std::vector<PeerCounters> counters() const = 0;  // by site
 };
 

@@ -48,6 +48,8 @@ nlohmann::json report(const BenchExchangeOptions& options, int sites, const Benc
                         {"elements", options.plan.elements},
                         {"codec", options.plan.codec},
                         {"zstd", options.plan.zstd},
+                        {"transport", options.plan.transport},
+                        {"connections", options.plan.connections},
                         {"idle_seconds", options.idle_s},
                         {"rounds", result.seconds.size()},
                         {"seconds", median(result.seconds)},
@@ -144,6 +146,12 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
         ->default_val(25'000'000);
     verb.add_option("--codec", options->plan.codec, "What packets are encoded in")->capture_default_str();
     verb.add_flag("--no-zstd", options->no_zstd, "Send packets as the codec made them");
+    verb.add_option("--transport", options->plan.transport, "tcp or zmq")
+        ->check(CLI::IsMember({"tcp", "zmq"}))
+        ->capture_default_str();
+    verb.add_option("--connections", options->plan.connections, "Connections per pair of sites (tcp)")
+        ->check(at_least(1))
+        ->capture_default_str();
     verb.add_option("--rounds", options->plan.rounds, "Timed rounds")
         ->check(at_least(1))
         ->capture_default_str();

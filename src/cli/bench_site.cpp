@@ -12,7 +12,7 @@
 #include "cli/bench_coordinator.h"
 #include "codec/codec.h"
 #include "comm/island/gloo_all_reduce.h"
-#include "comm/site/zmq_transport.h"
+#include "comm/site/make_transport.h"
 #include "coordinator/coordinator_link.h"
 #include "core/error.h"
 #include "core/random.h"
@@ -39,6 +39,8 @@ std::string to_text(const BenchPlan& plan, const std::string& coordinator) {
                           {"idle_ms", plan.idle_ms},
                           {"seed", plan.seed},
                           {"compare_gloo", plan.compare_gloo},
+                          {"transport", plan.transport},
+                          {"connections", plan.connections},
                           {"coordinator", coordinator}}
         .dump();
 }
@@ -53,6 +55,8 @@ BenchPlan plan_of(const nlohmann::json& text) {
     text.at("idle_ms").get_to(plan.idle_ms);
     text.at("seed").get_to(plan.seed);
     text.at("compare_gloo").get_to(plan.compare_gloo);
+    text.at("transport").get_to(plan.transport);
+    text.at("connections").get_to(plan.connections);
     return plan;
 }
 
@@ -100,12 +104,14 @@ class BenchSite {
     bool ended_ = false;
 };
 
-std::unique_ptr<SiteTransport> open_transport(int site, const std::string& local_host) {
+std::unique_ptr<SiteTransport> open_transport(int site, const std::string& local_host,
+                                              const BenchPlan& plan) {
     TransportOptions options;
     options.self = SiteId(site);
     options.incarnation = Incarnation(static_cast<std::uint64_t>(::getpid()));
     options.run_id = kBenchRunId;
-    return make_zmq_transport(options, {.bind = local_host + ":0"});
+    return make_network_transport(plan.transport, options,
+                                  {.bind = local_host + ":0", .connections = plan.connections});
 }
 
 BenchSite::BenchSite(Meeting& meeting, const std::string& local_host, const BenchPlan& plan,
@@ -113,7 +119,7 @@ BenchSite::BenchSite(Meeting& meeting, const std::string& local_host, const Benc
     : meeting_(meeting),
       local_host_(local_host),
       plan_(plan),
-      transport_(open_transport(meeting.place(), local_host)),
+      transport_(open_transport(meeting.place(), local_host, plan)),
       link_({.address = coordinator}, clock_),
       self_{SiteId(meeting.place()), fmt::format("site{}", meeting.place()), transport_->incarnation(),
             transport_->address()},

@@ -22,6 +22,8 @@ struct BenchPlan {
     std::int64_t idle_ms = 0;  // before each timed round
     std::uint64_t seed = 1;
     bool compare_gloo = false;
+    std::string transport = "tcp";
+    std::int32_t connections = 1;  // per peer
 };
 
 struct BenchResult {

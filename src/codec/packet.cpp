@@ -41,16 +41,6 @@ bool is_worth_it(std::size_t compressed, std::size_t plain, std::size_t part) {
     return compressed + plain / part < plain;
 }
 
-struct Bytes {
-    std::shared_ptr<std::byte[]> data;  // shared: becomes the owner of a packet's body
-    std::size_t size = 0;
-    std::span<std::byte> span() const { return {data.get(), size}; }
-};
-
-Bytes allocate(std::size_t size) {
-    return {std::shared_ptr<std::byte[]>(new std::byte[size]), size};  // make_shared would zero it first
-}
-
 }  // namespace
 
 struct PacketEncoder::Compressor {
@@ -86,18 +76,19 @@ std::optional<Packet> PacketEncoder::encode(std::span<const float> values,
         packet.body = std::as_bytes(values);
         if (!codec_->is_finite({packet.body, packet.elements})) return {};
     } else {
-        const Bytes body = allocate(static_cast<std::size_t>(codec_->body_bytes(packet.elements)));
-        if (!codec_->encode(values, body.span())) return {};
-        packet.owner = body.data;
-        packet.body = body.span();
+        const BufferPool::Buffer body =
+            pool_.take(static_cast<std::size_t>(codec_->body_bytes(packet.elements)));
+        if (!codec_->encode(values, body.bytes)) return {};
+        packet.owner = body.owner;
+        packet.body = body.bytes;
     }
     if (compressor_ && compressor_->shrinks(packet.body)) {
         const std::size_t size = compressor_->compress(packet.body);
         if (is_worth_it(size, packet.body.size(), 32)) {
-            const Bytes body = allocate(size);
-            std::memcpy(body.data.get(), compressor_->output.data(), size);
-            packet.owner = body.data;
-            packet.body = body.span();
+            const BufferPool::Buffer body = pool_.take(size);
+            std::memcpy(body.bytes.data(), compressor_->output.data(), size);
+            packet.owner = body.owner;
+            packet.body = body.bytes;
             packet.is_compressed = true;
         }
     }
@@ -177,6 +168,10 @@ std::string PacketDecoder::verify(const Packet& packet) {
     if (!body) return "the body can't be decompressed";
     if (!codec_->is_finite({*body, packet.elements})) return "it holds values that are not finite";
     return {};
+}
+
+bool PacketDecoder::sum_verifies(const Packet& packet) const {
+    return codec_->id() == CodecId::identity && !packet.is_compressed;
 }
 
 void PacketDecoder::decode(const Packet& packet, std::span<float> values) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "codec/codec.h"
+#include "core/buffer_pool.h"
 #include "core/hash.h"
 
 namespace atl {
@@ -46,6 +47,7 @@ class PacketEncoder {
     struct Compressor;
     const Codec* codec_;
     std::unique_ptr<Compressor> compressor_;
+    BufferPool pool_;  // of bodies
 };
 
 struct ReadPacket {
@@ -66,6 +68,9 @@ class PacketDecoder {
 
     // Empty if every value can be decoded and is finite, else why not.
     std::string verify(const Packet& packet);
+    // Every body that read_packet lets through can be decoded, and one that is not finite makes no finite sum: to sum
+    // such a packet is to verify it.
+    bool sum_verifies(const Packet& packet) const;
     // All values of a packet that has passed verify, here or at its maker's.
     void decode(const Packet& packet, std::span<float> values);
     // The body as the codec made it: decompressed into `scratch` if need be; nothing if that fails.

@@ -32,6 +32,23 @@ void divide(std::span<float> values, float divisor, kernels::InstructionSet set)
     }
 }
 
+void add(const Codec& codec, const Body& body, std::size_t begin, float weight, bool is_first,
+         std::span<float> sum) {
+    if (!is_first) return codec.decode_add(body, begin, weight, sum);
+    codec.decode(body, begin, sum);
+    if (weight != 1.0F) kernels::scale(sum, weight, codec.instruction_set());
+}
+
+std::size_t find_culprit(const Codec& codec, const std::vector<Body>& bodies, const MeanWeights& weights,
+                         std::size_t begin, std::span<float> block) {
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+        add(codec, bodies[i], begin, weights.of_contributor[i], i == 0, block);
+        if (!kernels::all_finite(block, codec.instruction_set())) return i;
+    }
+    ATOLL_CHECK(false, "a sum that was not finite is so the second time");
+    return bodies.size();
+}
+
 }  // namespace
 
 std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vector<const Packet*>& packets,
@@ -47,20 +64,14 @@ std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vect
         bodies.push_back({*body, packets[i]->elements});
     }
     const Codec& codec = decoder.codec();
-    const kernels::InstructionSet set = codec.instruction_set();
     for (std::size_t begin = 0; begin < mean.size(); begin += kBlockElements) {
         const auto block = mean.subspan(begin, std::min(kBlockElements, mean.size() - begin));
-        for (std::size_t i = 0; i < bodies.size(); ++i) {
-            const float weight = weights.of_contributor[i];
-            if (i == 0) {
-                codec.decode(bodies[i], begin, block);
-                if (weight != 1.0F) kernels::scale(block, weight, set);
-            } else {
-                codec.decode_add(bodies[i], begin, weight, block);
-            }
-            if (!kernels::all_finite(block, set)) return i;
-        }
-        divide(block, weights.total, set);
+        for (std::size_t i = 0; i < bodies.size(); ++i)
+            add(codec, bodies[i], begin, weights.of_contributor[i], i == 0, block);
+        // What is not finite stays so whatever is added to it.
+        if (!kernels::all_finite(block, codec.instruction_set()))
+            return find_culprit(codec, bodies, weights, begin, block);
+        divide(block, weights.total, codec.instruction_set());
     }
     return {};
 }

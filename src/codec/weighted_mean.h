@@ -2,7 +2,7 @@
 // that whoever computes it, and in whatever order packets came, gets the same bits.
 //
 // Equal weights count as 1: the sum is then of the values themselves, and one site's mean is its own Δ.
-// Threads: any. Cost: two passes per contribution over a chunk that stays in the cache, one more to divide.
+// Threads: any. Cost: one pass per contribution over a chunk that stays in the cache, two more to check and divide.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct MeanWeights {
 };
 MeanWeights mean_weights(std::span<const double> weights);
 
-// `packets`, verified, in the order of the weights. Gives the place of the contributor whose addition made the sum
-// leave the range of fp32, if one did; `mean` is then meaningless.
+// `packets`, verified unless sum_verifies, in the order of the weights. Gives the place of the first contributor whose
+// addition made the sum leave the range of fp32, if one did; `mean` is then meaningless.
 std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vector<const Packet*>& packets,
                                          const MeanWeights& weights, std::span<float> mean);
 

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 3> kSchedules = {"constant", "cosine", "w
 constexpr std::array<std::string_view, 2> kOuterMethods = {"diloco", "average"};
 constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16", "int8",
                                                      "int4",     "e3m0", "sign", "top_k"};
-constexpr std::array<std::string_view, 1> kTransports = {"zmq"};
+constexpr std::array<std::string_view, 3> kTransports = {"auto", "tcp", "zmq"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 2> kSecurityModes = {"loopback", "insecure"};
 
@@ -136,6 +136,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
     number("exchange", "error_feedback", "", 0, 1, RUN(exchange.error_feedback),
            "share of what sign and top_k lost in a round that goes into the next; 0 = none"),
     text("exchange", "transport", RUN(exchange.transport), "how sites reach one another", {}, kTransports),
+    number("exchange", "connections", "", 1, 64, RUN(exchange.connections),
+           "TCP connections per pair of sites, where one can't fill the path"),
     flag("exchange", "zstd", RUN(exchange.zstd), "compress packets that become smaller by it"),
     number("exchange", "min_sites", "sites", 1, 1e4, RUN(exchange.min_sites),
            "with fewer left, nothing is applied and the sites wait"),

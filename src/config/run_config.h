@@ -96,7 +96,8 @@ struct ExchangeConfig {
     std::string codec = "int8";        // of contributions; wire_codec.h gives its whole name
     double top_k_fraction = 0.015625;  // of the values top_k keeps: 64 of 4096
     double error_feedback = 1.0;       // β: share of what sign and top_k lost that is sent in the next round
-    std::string transport = "zmq";
+    std::string transport = "auto";    // tcp, or zmq where what travels is to be encrypted
+    std::int64_t connections = 1;      // per pair of sites
     bool zstd = true;            // where it makes packets smaller
     std::int64_t min_sites = 1;  // fewer left: nothing is applied
 

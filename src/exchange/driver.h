@@ -87,6 +87,11 @@ class SiteDriver {
   private:
     struct Tools;                             // encoders and decoders of the codecs in use
     static constexpr SiteId kNothingYet{-2};  // no site's number
+    // What became of a packet on its way into the mean.
+    struct Taken {
+        bool was_summed = false;        // its values are in the mean, and so are known to be finite
+        std::optional<SiteId> culprit;  // whose values left the range of fp32
+    };
     struct Encoding {
         Contribution contribution;
         std::int64_t next_chunk = 0;
@@ -101,7 +106,11 @@ class SiteDriver {
     void take_view(View view);
     void take_frame(Frame frame);
     void take_packet(ArrivedPacket arrived);
-    std::optional<Packet> verified(const ArrivedPacket& arrived, const FragmentPlan& plan);
+    std::optional<Packet> readable(const ArrivedPacket& arrived, const FragmentPlan& plan);
+    bool is_good(const PacketKey& key, const Packet& packet);
+    void say_no_good(const PacketKey& key, const std::string& problem) const;
+    void complain_of(SiteId culprit, PacketKey key);
+    void put_back(const PacketKey& key, const PacketDigest& digest, std::optional<Packet> before);
     std::string called(SiteId site) const { return state_.view().called(site); }
     bool is_void(const PacketKey& key) const;
     void invalidate(const PacketKey& key);
@@ -113,12 +122,11 @@ class SiteDriver {
     const FragmentPlan* layout(Round round, FragmentId fragment) const;
     std::optional<AttemptPlan> basis(FragmentId fragment) const;
     Tools& tools();
-    std::optional<SiteId> sum_directly(const FragmentPlan& layout, const AttemptPlan& basis,
-                                       std::int64_t chunk);
+    Taken sum_directly(const FragmentPlan& layout, const AttemptPlan& basis, std::int64_t chunk);
     // Sums the packets of `key` with each contributor as its origin; kNothingYet if one is not here.
     std::optional<SiteId> sum(const std::vector<Contributor>& contributors, PacketKey key,
                               std::span<float> mean);
-    std::optional<SiteId> take_into_mean(const PacketKey& key);
+    Taken take_into_mean(const PacketKey& key);
     void reduce(const site_action::ReduceChunk& order);
     void finish_mean(const Commit& commit);
     void count_traffic(Round round);
@@ -136,6 +144,7 @@ class SiteDriver {
     PacketStore store_;
     SendQueue sends_;
     std::map<FragmentId, FragmentMean> means_;
+    std::vector<float> scratch_;  // a chunk's mean before it is encoded
     std::deque<Encoding> encodings_;
     std::deque<ArrivedPacket> deferred_;  // of a round whose plan is not here yet
     std::int64_t deferred_bytes_ = 0;

@@ -91,11 +91,7 @@ bool SiteDriver::encode_next() {
     const PacketDigest digest = packet->digest();
     store_.keep(key, std::move(*packet));
     if (encoding.next_chunk == plan.chunks()) encodings_.pop_front();
-    if (const auto culprit = take_into_mean(key)) {
-        PacketKey theirs = key;
-        theirs.origin = *culprit;
-        handle(site_event::PacketUnusable{theirs, ComplaintKind::non_finite});
-    }
+    if (const auto culprit = take_into_mean(key).culprit) complain_of(*culprit, key);
     handle(site_event::ContributionEncoded{fragment, chunk, digest});
     return true;
 }
@@ -127,22 +123,31 @@ void SiteDriver::take_packet(ArrivedPacket arrived) {
     }
     if (key.chunk < 0 || key.chunk >= plan->chunks()) return;
     if (is_void(key)) return;
-    auto packet = verified(arrived, *plan);
+    auto packet = readable(arrived, *plan);
     if (!packet) return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
     const PacketDigest digest = packet->digest();
+    const bool sum_verifies =
+        key.leg == Leg::contribution && tools().contribution.decoder.sum_verifies(*packet);
+    if (!sum_verifies && !is_good(key, *packet))
+        return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
     auto before = store_.keep(key, std::move(*packet));
     if (before && before->digest() != digest) invalidate(key);
-    if (const auto culprit = take_into_mean(key)) {
-        PacketKey theirs = key;
-        theirs.origin = *culprit;
-        handle(site_event::PacketUnusable{theirs, ComplaintKind::non_finite});
-        if (*culprit == key.origin) return store_.erase(key);
+    const Taken taken = take_into_mean(key);
+    if (taken.culprit) complain_of(*taken.culprit, key);
+    if (taken.culprit == key.origin) return store_.erase(key);
+    if (sum_verifies && !taken.was_summed && !is_good(key, *store_.find(key))) {
+        put_back(key, digest, std::move(before));
+        return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
     }
     kept_in_hand_ = false;
     in_hand_ = key;
     handle(site_event::PacketArrived{key, arrived.sender, digest});
     in_hand_.reset();
-    if (kept_in_hand_) return;
+    if (!kept_in_hand_) put_back(key, digest, std::move(before));
+}
+
+// The packet under the key is not wanted after all: the one before it is.
+void SiteDriver::put_back(const PacketKey& key, const PacketDigest& digest, std::optional<Packet> before) {
     store_.erase(key);
     if (!before) return;
     if (before->digest() != digest) invalidate(key);
@@ -158,17 +163,30 @@ bool SiteDriver::is_void(const PacketKey& key) const {
     return key.leg == Leg::mean ? key.attempt < made_of->attempt : !made_of->contributes(key.origin);
 }
 
-std::optional<Packet> SiteDriver::verified(const ArrivedPacket& arrived, const FragmentPlan& plan) {
+void SiteDriver::complain_of(SiteId culprit, PacketKey key) {
+    key.origin = culprit;
+    handle(site_event::PacketUnusable{key, ComplaintKind::non_finite});
+}
+
+// Whole and of the agreed form; its values have not been looked at.
+std::optional<Packet> SiteDriver::readable(const ArrivedPacket& arrived, const FragmentPlan& plan) {
     const Payload& body = arrived.body;
-    Tools::OfLeg& leg = tools().of(arrived.key.leg);
-    ReadPacket read = read_packet(arrived.header, std::make_shared<const Payload>(body), body.bytes(),
-                                  body.hash(), leg.codec, plan.chunk_size(arrived.key.chunk));
-    if (read.packet) read.problem = leg.decoder.verify(*read.packet);
-    if (read.problem.empty()) return std::move(read.packet);
-    log_.warning("[exchange] round {} fragment {} chunk {}: the packet of site {} is no good: {}",
-                 arrived.key.round, arrived.key.fragment, arrived.key.chunk, called(arrived.key.origin),
-                 read.problem);
-    return {};
+    ReadPacket read =
+        read_packet(arrived.header, std::make_shared<const Payload>(body), body.bytes(), body.hash(),
+                    tools().of(arrived.key.leg).codec, plan.chunk_size(arrived.key.chunk));
+    if (!read.packet) say_no_good(arrived.key, read.problem);
+    return std::move(read.packet);
+}
+
+bool SiteDriver::is_good(const PacketKey& key, const Packet& packet) {
+    const std::string problem = tools().of(key.leg).decoder.verify(packet);
+    if (!problem.empty()) say_no_good(key, problem);
+    return problem.empty();
+}
+
+void SiteDriver::say_no_good(const PacketKey& key, const std::string& problem) const {
+    log_.warning("[exchange] round {} fragment {} chunk {}: the packet of site {} is no good: {}", key.round,
+                 key.fragment, key.chunk, called(key.origin), problem);
 }
 
 // The chunk's mean was made of another packet than the one that stands there now.
@@ -183,9 +201,8 @@ void SiteDriver::retry_deferred() {
     for (ArrivedPacket& packet : packets) take_packet(std::move(packet));
 }
 
-// Brings a packet that is in the store into its fragment's mean if that completes a chunk. Gives the site whose
-// values left the range of fp32, if any did.
-std::optional<SiteId> SiteDriver::take_into_mean(const PacketKey& key) {
+// Brings a packet that is in the store into its fragment's mean if that completes a chunk.
+SiteDriver::Taken SiteDriver::take_into_mean(const PacketKey& key) {
     const FragmentPlan* plan = layout(key.round, key.fragment);
     const auto made_of = basis(key.fragment);
     if (key.round != state_.round() || plan == nullptr || !made_of) return {};
@@ -200,14 +217,15 @@ std::optional<SiteId> SiteDriver::take_into_mean(const PacketKey& key) {
     return {};
 }
 
-std::optional<SiteId> SiteDriver::sum_directly(const FragmentPlan& plan, const AttemptPlan& made_of,
-                                               std::int64_t chunk) {
+SiteDriver::Taken SiteDriver::sum_directly(const FragmentPlan& plan, const AttemptPlan& made_of,
+                                           std::int64_t chunk) {
     FragmentMean& mean = means_[plan.id];
     const PacketKey key{Leg::contribution, made_of.round, plan.id, Attempt(), SiteId(), chunk};
     const auto culprit = sum(made_of.contributors, key, mean.chunk(chunk));
     if (culprit == kNothingYet) return {};
-    if (!culprit) mean.set(chunk);
-    return culprit;
+    if (culprit) return {.culprit = culprit};
+    mean.set(chunk);
+    return {.was_summed = true};
 }
 
 std::optional<SiteId> SiteDriver::sum(const std::vector<Contributor>& contributors, PacketKey key,
@@ -226,14 +244,12 @@ std::optional<SiteId> SiteDriver::sum(const std::vector<Contributor>& contributo
 void SiteDriver::reduce(const site_action::ReduceChunk& order) {
     const FragmentPlan* plan = layout(order.round, order.fragment);
     if (plan == nullptr) return;
-    std::vector<float> mean(static_cast<std::size_t>(plan->chunk_size(order.chunk)));
+    scratch_.resize(static_cast<std::size_t>(plan->chunk_size(order.chunk)));
+    const std::span<float> mean(scratch_);
     PacketKey key{Leg::contribution, order.round, order.fragment, order.attempt, SiteId(), order.chunk};
     const auto culprit = sum(order.contributors, key, mean);
     if (culprit == kNothingYet) return;
-    if (culprit) {
-        key.origin = *culprit;
-        return handle(site_event::PacketUnusable{key, ComplaintKind::non_finite});
-    }
+    if (culprit) return complain_of(*culprit, key);
     // The owner, too, goes on with what the others decode, never with the sum itself.
     auto packet = tools().mean.encoder.encode(mean);
     ATOLL_CHECK(packet.has_value(), "the mean of values that {} can carry",

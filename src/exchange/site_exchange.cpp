@@ -126,9 +126,12 @@ bool SiteExchange::turn() {
 }
 
 void SiteExchange::post(Message message) {
-    const std::scoped_lock lock(mutex_);
-    throw_if_failed();
-    inbox_.push_back(std::move(message));
+    {
+        const std::scoped_lock lock(mutex_);
+        throw_if_failed();
+        inbox_.push_back(std::move(message));
+    }
+    transport_.interrupt();
 }
 
 void SiteExchange::throw_if_failed() const {

@@ -63,6 +63,7 @@ void FragmentExchange::adopt(const AttemptPlan& attempt, std::int64_t chunks) {
 
 void FragmentExchange::count_remaining() {
     remaining_ = 0;
+    first_missing_.clear();
     if (!attempt_) return;
     for (std::int64_t chunk = 0; chunk < chunks_; ++chunk) {
         if (!attempt_->direct) {
@@ -169,11 +170,9 @@ std::vector<SiteId> FragmentExchange::missing_contributions() const {
     std::vector<SiteId> missing;
     if (!attempt_) return missing;
     for (const Contributor& contributor : attempt_->contributors) {
-        bool lacks = false;
-        for (std::int64_t chunk = 0; chunk < chunks_ && !lacks; ++chunk) {
-            lacks = needs_contribution(chunk) && !valid(contributor.site, chunk);
-        }
-        if (lacks) missing.push_back(contributor.site);
+        std::int64_t& chunk = first_missing_[contributor.site];
+        while (chunk < chunks_ && (!needs_contribution(chunk) || valid(contributor.site, chunk))) ++chunk;
+        if (chunk < chunks_) missing.push_back(contributor.site);
     }
     return missing;
 }

@@ -68,6 +68,9 @@ class FragmentExchange {
     std::optional<AttemptPlan> attempt_;
     std::map<SiteId, std::map<std::int64_t, Arrived>> contributions_;
     std::map<Attempt, Means> means_;
+    // Before this chunk nothing that is needed of the site is missing: what is valid stays so until an attempt is adopted
+    // or packets are forgotten.
+    mutable std::map<SiteId, std::int64_t> first_missing_;
     std::map<std::int64_t, std::set<SiteId>> sent_;
     std::set<std::int64_t> reducing_;
     std::int64_t remaining_ = 0;  // packets until every mean (direct: contribution) is held

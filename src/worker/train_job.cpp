@@ -5,7 +5,7 @@
 
 #include "comm/island/gloo_collective.h"
 #include "comm/island/rendezvous.h"
-#include "comm/site/zmq_transport.h"
+#include "comm/site/make_transport.h"
 #include "config/load_config.h"
 #include "coordinator/coordinator_link.h"
 #include "coordinator/run_options.h"
@@ -102,13 +102,22 @@ SiteOptions site_options(const RunConfig& config, const SiteInfo& self, const st
     return options;
 }
 
+// Only ZeroMQ can encrypt, so whatever asks for more than plain bytes gets it.
+std::string transport_kind(const RunConfig& config) {
+    if (config.exchange.transport != "auto") return config.exchange.transport;
+    const bool plain =
+        config.security.mode == SecurityMode::loopback || config.security.mode == SecurityMode::insecure;
+    return plain ? "tcp" : "zmq";
+}
+
 int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files, const Clock& clock,
                 const Log& log, Trainer& trainer, RankTeam& team, const TerminationSignal& termination) {
     const SiteId self = site_id(config, job.site);
     const SiteConfig& site = config.sites[static_cast<std::size_t>(self.value())];
     const Incarnation incarnation = draw_incarnation();
-    const auto transport = make_zmq_transport(
-        {.self = self, .incarnation = incarnation, .run_id = config.run.name}, {.bind = site.address});
+    const auto transport = make_network_transport(
+        transport_kind(config), {.self = self, .incarnation = incarnation, .run_id = config.run.name},
+        {.bind = site.address, .connections = static_cast<std::int32_t>(config.exchange.connections)});
     const SiteCheckpointNames names{job.run_directory / "checkpoints", config.run.name, job.site};
     const SiteInfo info{self, job.site, incarnation, transport->address()};
 

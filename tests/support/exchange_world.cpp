@@ -40,6 +40,7 @@ class TamperedTransport final : public SiteTransport {
         return inner_->send(std::move(frame));
     }
     std::optional<TransportEvent> poll(Deadline deadline) override { return inner_->poll(deadline); }
+    void interrupt() override { inner_->interrupt(); }
     std::vector<PeerCounters> counters() const override { return inner_->counters(); }
 
   private:

@@ -193,6 +193,15 @@ TEST_P(SiteTransportTest, polling_ends_at_its_deadline) {
     EXPECT_GE(clock.now() - begin, Milliseconds(30));
 }
 
+TEST_P(SiteTransportTest, an_interrupted_poll_ends_before_its_deadline) {
+    const auto one = join(0);
+    const SystemClock clock;
+    one->interrupt();
+    const TimePoint begin = clock.now();
+    EXPECT_FALSE(one->poll(clock.after(Milliseconds(10'000))));
+    EXPECT_LT(clock.now() - begin, Milliseconds(9'000));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SiteTransportTest,
                          testing::Values("inproc", "zmq", "tcp", "tcp_with_three_connections"),
                          [](const auto& info) { return info.param; });

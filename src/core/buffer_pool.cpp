@@ -1,4 +1,4 @@
-#include "comm/site/buffer_pool.h"
+#include "core/buffer_pool.h"
 
 #include <algorithm>
 #include <bit>
