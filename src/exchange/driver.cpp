@@ -162,7 +162,10 @@ void SiteDriver::order(const SiteDecision& decision) {
 
 void SiteDriver::apply(const SiteDecision& decision, const site_action::ApplyCommit& commit) {
     encodings_.clear();
-    for (const Commit& fragment : commit.commits) finish_mean(fragment);
+    for (const Commit& fragment : commit.commits) {
+        finish_mean(fragment);
+        if (!fragment.direct) store_.discard_contributions(fragment.round, fragment.fragment);
+    }
     count_traffic(commit.commits.front().round);
     order(decision);
 }

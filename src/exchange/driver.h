@@ -94,7 +94,7 @@ class SiteDriver {
     };
     struct Encoding {
         Contribution contribution;
-        std::int64_t next_chunk = 0;
+        std::deque<std::int64_t> chunks;  // still to encode, in this order
     };
 
     void handle(const SiteEvent& event);

@@ -15,6 +15,26 @@ namespace {
 
 constexpr std::int64_t kMostDeferredBytes = 64 << 20;
 
+// Encoding keeps this far ahead of sending: links stay busy, and what was encoded is still in the cache when it is sent
+// and summed.
+constexpr std::size_t kPacketsAhead = 8;
+
+// With owners, a chunk for each in turn, the next site's first: no owner is sent everything at once while the others
+// wait. Sites reduce about equal parts in their order (attempt_plan.h).
+std::deque<std::int64_t> encoding_order(std::int64_t chunks, std::size_t sites, std::size_t self) {
+    std::deque<std::int64_t> order;
+    const auto parts = static_cast<std::int64_t>(sites > 2 ? sites : 1);
+    const std::int64_t longest = (chunks + parts - 1) / parts;
+    for (std::int64_t place = 0; place < longest; ++place) {
+        for (std::int64_t turn = 1; turn <= parts; ++turn) {
+            const std::int64_t part = (static_cast<std::int64_t>(self) + turn) % parts;
+            const std::int64_t chunk = part * longest + place;
+            if (chunk < chunks) order.push_back(chunk);
+        }
+    }
+    return order;
+}
+
 MeanWeights weights_of(const std::vector<Contributor>& contributors) {
     std::vector<double> weights;
     for (const Contributor& contributor : contributors) weights.push_back(contributor.weight);
@@ -63,15 +83,23 @@ void SiteDriver::contribute(Contribution contribution) {
                 tools().contribution.codec.name());
     if (!exchange_begin_) exchange_begin_ = clock_.now();
     handle(site_event::ContributionDeclared{contribution.fragment, contribution.facts});
-    if (contribution.facts.finite) encodings_.push_back({std::move(contribution), 0});
+    if (!contribution.facts.finite) return;
+    std::size_t sites = 0;
+    std::size_t self = 0;
+    for (const SitePlan& site : plan_->sites) {
+        if (site.site == transport_.self()) self = sites;
+        sites += site.contributes ? 1 : 0;
+    }
+    encodings_.push_back({std::move(contribution), encoding_order(plan->chunks(), sites, self)});
 }
 
 bool SiteDriver::encode_next() {
-    if (encodings_.empty()) return false;
+    if (encodings_.empty() || sends_.shortest() >= kPacketsAhead) return false;
     Encoding& encoding = encodings_.front();
     const Contribution& own = encoding.contribution;
     const FragmentPlan plan = *layout(own.round, own.fragment);
-    const std::int64_t chunk = encoding.next_chunk++;
+    const std::int64_t chunk = encoding.chunks.front();
+    encoding.chunks.pop_front();
     const std::span<const float> values(*own.delta);
     auto packet =
         tools().contribution.encoder.encode(values.subspan(static_cast<std::size_t>(plan.chunk_begin(chunk)),
@@ -90,7 +118,7 @@ bool SiteDriver::encode_next() {
     const PacketKey key{Leg::contribution, own.round, fragment, Attempt(), transport_.self(), chunk};
     const PacketDigest digest = packet->digest();
     store_.keep(key, std::move(*packet));
-    if (encoding.next_chunk == plan.chunks()) encodings_.pop_front();
+    if (encoding.chunks.empty()) encodings_.pop_front();
     if (const auto culprit = take_into_mean(key).culprit) complain_of(*culprit, key);
     handle(site_event::ContributionEncoded{fragment, chunk, digest});
     return true;

@@ -36,6 +36,13 @@ void PacketStore::discard_own_contributions(Round round, SiteId self) {
     });
 }
 
+void PacketStore::discard_contributions(Round round, FragmentId fragment) {
+    std::erase_if(packets_, [&](const auto& entry) {
+        const PacketKey& key = entry.first;
+        return key.leg == Leg::contribution && key.round == round && key.fragment == fragment;
+    });
+}
+
 void PacketStore::forget_before(Round round) {
     std::erase_if(packets_, [&](const auto& entry) { return entry.first.round < round; });
 }

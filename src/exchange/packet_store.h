@@ -1,5 +1,5 @@
-// The packets a site holds: its own, those it was sent, the means it made. Kept until the round after the next
-// begins, so that a late member can still ask.
+// The packets a site holds: its own, those it was sent, the means it made. What a commit was made of is kept until the
+// next commit, so that a late member can still ask: the means, or the contributions of a direct attempt.
 //
 // A contribution is one whatever attempt it travelled under; a mean belongs to its attempt. Not thread-safe.
 // Memory: the bodies, shared with send queues and, for fp32, with the Δ they are views of.
@@ -22,6 +22,8 @@ class PacketStore {
 
     void discard_received(const site_action::DiscardPackets& discard, SiteId self);
     void discard_own_contributions(Round round, SiteId self);
+    // Everybody has the mean: only direct attempts' contributions are still asked for.
+    void discard_contributions(Round round, FragmentId fragment);
     void forget_before(Round round);
     std::int64_t bytes() const;
 

@@ -1,5 +1,7 @@
 #include "exchange/send_queue.h"
 
+#include <algorithm>
+
 #include "exchange/wire.h"
 
 namespace atl {
@@ -13,6 +15,12 @@ void SendQueue::add(const PacketKey& key, const std::vector<SiteId>& to) {
 
 void SendQueue::keep_only(const std::set<SiteId>& peers) {
     std::erase_if(peers_, [&](const auto& entry) { return !peers.contains(entry.first); });
+}
+
+std::size_t SendQueue::shortest() const {
+    if (peers_.empty()) return 0;
+    return std::ranges::min_element(peers_, {}, [](const auto& entry) { return entry.second.keys.size(); })
+        ->second.keys.size();
 }
 
 bool SendQueue::pump(const PacketStore& store, SiteTransport& transport) {

@@ -19,6 +19,8 @@ class SendQueue {
   public:
     void add(const PacketKey& key, const std::vector<SiteId>& to);
     void keep_only(const std::set<SiteId>& peers);  // whoever left is owed nothing
+    // How many packets wait for the peer that has the fewest; 0 without peers.
+    std::size_t shortest() const;
     // One packet to each peer in turn until nobody takes any more. True if anything was sent.
     bool pump(const PacketStore& store, SiteTransport& transport);
 

@@ -253,8 +253,9 @@ TEST(Exchange, payload_bytes_are_the_formula_exactly) {
 
 TEST(Exchange, memory_stays_flat_over_many_rounds) {
     WorldOptions options;
-    options.rounds = 30;
+    options.rounds = 300;
     options.sites = 3;
+    options.elements = 4'000;
     options.link = rough_link();
     World world(options);
     std::int64_t most = 0;
@@ -264,7 +265,9 @@ TEST(Exchange, memory_stays_flat_over_many_rounds) {
             return world.all_stopped();
         },
         Milliseconds(600'000)));
-    EXPECT_LT(most, 3 * 3 * (options.elements + 10 * (1024 + 32)));  // contributions and means of two rounds
+    // The own contribution, those to the own share, this round's means and the last one's.
+    const std::int64_t chunks = (options.elements + options.chunk_elements - 1) / options.chunk_elements;
+    EXPECT_LE(most, 4 * (options.elements + chunks * (1024 + 32)));
 }
 
 }  // namespace
