@@ -1,6 +1,7 @@
 #include "cli/bench_site.h"
 
 #include <fmt/format.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,12 @@ namespace {
 
 constexpr Milliseconds kPatience{120'000};
 constexpr std::int64_t kCheckedElements = 1 << 20;  // the error is that of a sample of at most so many
+
+double process_cpu_seconds() {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 RandomStream delta_stream(const BenchPlan& plan, int site) {
     return RandomStream(plan.seed, fmt::format("bench exchange site {}", site));
@@ -98,6 +105,7 @@ class BenchSite {
     std::vector<float> gloo_sum_;
     std::unique_ptr<GlooAllReduce> gloo_;
     TimePoint begin_{};
+    double cpu_begin_ = 0;
     std::uint64_t mean_hash_ = 0;
     std::vector<RoundTraffic> traffic_;
     BenchResult result_;
@@ -186,6 +194,7 @@ void BenchSite::start_round(SiteExchange& exchange, const RoundPlan& plan, std::
     const bool timed = plan.round.value() >= plan_.warm_up_rounds;
     begin_ = meeting_.agree_on_moment(Milliseconds(timed ? plan_.idle_ms : 0));
     wait_for(begin_);
+    cpu_begin_ = process_cpu_seconds();
     exchange.contribute({plan.round, FragmentId(0), work, delta_, {}});
 }
 
@@ -194,6 +203,7 @@ void BenchSite::take_mean(SiteExchange& exchange, const Commit& commit) {
     const std::span<const float> mean = exchange.mean(commit.fragment);
     if (commit.round.value() >= plan_.warm_up_rounds) {
         result_.seconds.push_back(duration);
+        result_.cpu_seconds.push_back(process_cpu_seconds() - cpu_begin_);
         count(exchange.last_traffic());
     }
     if (commit.round.value() + 1 == plan_.warm_up_rounds + plan_.rounds) {
@@ -225,8 +235,11 @@ void BenchSite::count(const RoundTraffic& traffic) {
 void BenchSite::run_gloo() {
     const TimePoint begin = meeting_.agree_on_moment(Milliseconds(0));
     wait_for(begin);
+    const double cpu_begin = process_cpu_seconds();
     gloo_->run(*delta_, gloo_sum_, kPatience);
-    if (!result_.seconds.empty()) result_.gloo_seconds.push_back(seconds(clock_.now() - begin));
+    if (result_.seconds.empty()) return;
+    result_.gloo_seconds.push_back(seconds(clock_.now() - begin));
+    result_.gloo_cpu_seconds.push_back(process_cpu_seconds() - cpu_begin);
 }
 
 double BenchSite::relative_error(std::span<const float> mean) const {

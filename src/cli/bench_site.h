@@ -28,7 +28,9 @@ struct BenchPlan {
 
 struct BenchResult {
     std::vector<double> seconds;  // from Δ ready on all sites to the committed mean here, per timed round
-    std::vector<double> gloo_seconds;     // of Gloo's all-reduce, one after each timed round
+    std::vector<double> gloo_seconds;  // of Gloo's all-reduce, one after each timed round
+    std::vector<double> cpu_seconds;   // of this process in each of them
+    std::vector<double> gloo_cpu_seconds;
     std::int64_t payload_bytes_sent = 0;  // in a round; the median of the timed ones
     std::int64_t payload_bytes_received = 0;
     std::int64_t wire_bytes_sent = 0;
