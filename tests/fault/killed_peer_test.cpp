@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "comm/site/zmq_transport.h"
+#include "comm/site/make_transport.h"
 #include "support/site_transport.h"
 
 namespace atl {
@@ -16,7 +16,7 @@ using namespace test;
 // A child process that is site 1 and talks to site 0. Forked before this process has threads of its own.
 class ChildSite {
   public:
-    ChildSite() {
+    explicit ChildSite(std::string kind) : kind_(std::move(kind)) {
         EXPECT_EQ(pipe(pipe_), 0);
         process_ = fork();
         if (process_ == 0) live();
@@ -25,6 +25,7 @@ class ChildSite {
     void tell_address(const std::string& address) const {
         EXPECT_EQ(write(pipe_[1], address.data(), address.size()), static_cast<ssize_t>(address.size()));
     }
+    void send_signal(int signal) const { kill(process_, signal); }
     void die() {
         if (process_ <= 0) return;
         kill(process_, SIGKILL);
@@ -37,7 +38,7 @@ class ChildSite {
         std::string address(100, '\0');
         const ssize_t length = read(pipe_[0], address.data(), address.size());
         address.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
-        const auto transport = make_zmq_transport(transport_options(1, 77), {});
+        const auto transport = make_network_transport(kind_, transport_options(1, 77), {});
         transport->set_peers({{SiteId(0), Incarnation(), address}});
         const SystemClock clock;
         while (true) {
@@ -46,13 +47,16 @@ class ChildSite {
         }
     }
 
+    std::string kind_;
     int pipe_[2] = {-1, -1};
     pid_t process_ = -1;
 };
 
-TEST(KilledPeer, sigkill_in_the_middle_of_sending_is_seen_within_300_ms) {
-    ChildSite child;
-    const auto transport = make_zmq_transport(transport_options(0), {});
+class KilledPeer : public testing::TestWithParam<std::string> {};
+
+TEST_P(KilledPeer, sigkill_in_the_middle_of_sending_is_seen_within_300_ms) {
+    ChildSite child(GetParam());
+    const auto transport = make_network_transport(GetParam(), transport_options(0), {});
     transport->set_peers({{SiteId(1), Incarnation(), ""}});
     child.tell_address(transport->address());
     for (int frame = 0; frame < 5; ++frame) ASSERT_TRUE(next_frame(*transport));
@@ -63,10 +67,26 @@ TEST(KilledPeer, sigkill_in_the_middle_of_sending_is_seen_within_300_ms) {
     EXPECT_LE(seconds(clock.now() - killed), 0.3);
     EXPECT_EQ(transport->send(packet_frame(1, "x")), SendResult::not_connected);
 
-    const auto successor = make_zmq_transport(transport_options(1, 78), {});
+    const auto successor = make_network_transport(GetParam(), transport_options(1, 78), {});
     successor->set_peers({{SiteId(0), Incarnation(), transport->address()}});
     EXPECT_TRUE(wait_for(*transport, PeerEvent::Kind::connected));
 }
+
+TEST_P(KilledPeer, a_stopped_process_is_lost_by_its_silence_and_heard_again_when_it_goes_on) {
+    ChildSite child(GetParam());
+    const auto transport = make_network_transport(GetParam(), transport_options(0), {});
+    transport->set_peers({{SiteId(1), Incarnation(), ""}});
+    child.tell_address(transport->address());
+    ASSERT_TRUE(next_frame(*transport));
+    child.send_signal(SIGSTOP);
+    ASSERT_TRUE(wait_for(*transport, PeerEvent::Kind::lost));
+    child.send_signal(SIGCONT);
+    EXPECT_TRUE(wait_for(*transport, PeerEvent::Kind::connected));
+    EXPECT_TRUE(next_frame(*transport));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, KilledPeer, testing::Values("zmq", "tcp"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace atl
