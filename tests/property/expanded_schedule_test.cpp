@@ -38,13 +38,13 @@ TEST(ExpandProperty, programs_take_on_the_virtual_executor_what_the_formula_says
     std::map<ScheduleKind, int> checked;
     std::map<std::array<std::int32_t, 4>, std::vector<StepOps>> steps_of;
     test::for_each_schedule([&](const ScheduleOptions& options) {
-        // Where strands are paired, both end before the table's pair does.
-        if (options.kind == ScheduleKind::strands && options.ranks > 1) return;
         if (options.kind == ScheduleKind::interleaved && options.chunks != 2) return;
         SCOPED_TRACE(describe(options));
         const auto& costs = all_costs[static_cast<std::size_t>(options.micro_batches) % 3];
         const auto expected = formula_step_seconds(options, costs);
-        if (!expected) return;
+        // Where strands are paired on several ranks, both end before the table's pair does.
+        const bool is_bound = options.kind == ScheduleKind::strands && options.ranks > 1;
+        if (!expected && !is_bound) return;
         ++checked[options.kind];
         const auto table = make_schedule_table(options);
         const auto& pipeline = table.pipeline;
@@ -56,7 +56,11 @@ TEST(ExpandProperty, programs_take_on_the_virtual_executor_what_the_formula_says
             found->second = test::make_pipeline_steps(
                 {.pipeline = pipeline, .layers = pipeline.stages(), .micro_batches = options.micro_batches});
         const auto programs = test::expand_all(found->second, table);
-        ASSERT_EQ(execute_virtually(programs, durations(programs, costs)).step_seconds, *expected);
+        const double seconds = execute_virtually(programs, durations(programs, costs)).step_seconds;
+        if (is_bound)
+            ASSERT_LE(seconds, evaluate(table, costs).step_seconds);
+        else
+            ASSERT_EQ(seconds, *expected);
     });
     EXPECT_EQ(checked.size(), 8u);
     for (const auto& [kind, count] : checked) EXPECT_GE(count, 32) << name(kind);
@@ -66,7 +70,7 @@ TEST(ExpandProperty, programs_take_on_the_virtual_executor_what_the_formula_says
 template <class Visit>
 void for_each_small_step(Visit&& visit) {
     for (int kind = 0; kind <= static_cast<int>(ScheduleKind::strands); ++kind)
-        for (const std::int32_t ranks : {1, 2, 3, 4})
+        for (const std::int32_t ranks : {1, 2, 3, 4, 7})
             for (const std::int32_t m : {1, ranks, 2 * ranks, 2 * ranks + 1})
                 for (const std::int32_t budget : {0, ranks + 2}) {
                     ScheduleOptions options{static_cast<ScheduleKind>(kind), ranks, m};
