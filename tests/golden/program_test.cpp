@@ -28,6 +28,16 @@ TEST(GoldenProgram, of_a_llama_on_two_ranks) {
     test::expect_golden_text("programs/llama.program", print(program));
 }
 
+// Sequence parallelism, a cut vocabulary and split updates.
+TEST(GoldenProgram, of_a_llama_cut_over_four_ranks) {
+    const auto program =
+        make_training_program(one_layer(test::tiny_llama()), {.context = 16,
+                                                              .rank = Rank(1),
+                                                              .parallel = {.tp = 2, .dp = 2, .zero = true},
+                                                              .bucket_bytes = 100'000});
+    test::expect_golden_text("programs/llama_cut.program", print(program));
+}
+
 TEST(GoldenProgram, of_a_gpt2_on_one_rank) {
     const auto program =
         make_training_program(one_layer(test::tiny_gpt2()), {.context = 16, .dtype = DType::f64});

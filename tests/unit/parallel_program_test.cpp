@@ -238,6 +238,26 @@ TEST(ParallelProgram, splits_the_updates_of_matrices_and_gathers_the_weights) {
     EXPECT_EQ(moments, parameter_count(test::odd_llama()) + vectors);
 }
 
+TEST(PackedPieces, give_rows_of_the_stack_and_join_neighbours) {
+    const TensorSpec a{"a", {4, 3}}, b{"b", {6, 3}};
+    const PackedPieces stack{"both", {{a, Box::whole(a.shape), "a"}, {b, Box::whole(b.shape), "b"}}};
+    EXPECT_EQ(stack.shape(), (Shape{10, 3}));
+    const auto boxes = [](const PackedPieces& packed) {
+        std::vector<std::string> boxes;
+        for (const auto& piece : packed.pieces)
+            boxes.push_back(piece.tensor.name + atl::to_string(piece.box));
+        return boxes;
+    };
+    using Boxes = std::vector<std::string>;
+    EXPECT_EQ(boxes(select_rows(stack, {{2, 6}})), (Boxes{"a[2:4,0:3]", "b[0:2,0:3]"}));
+    EXPECT_EQ(boxes(select_rows(stack, {{4, 5}, {5, 7}, {8, 9}})), (Boxes{"b[0:3,0:3]", "b[4:5,0:3]"}));
+    EXPECT_EQ(boxes(select_rows(select_rows(stack, {{2, 6}}), {{1, 3}})),
+              (Boxes{"a[3:4,0:3]", "b[0:1,0:3]"}));
+    EXPECT_EQ(boxes(select_columns(stack, {1, 2})), (Boxes{"a[0:4,1:2]", "b[0:6,1:2]"}));
+    EXPECT_EQ(select_rows(stack, {{3, 3}}).rows(), 0);
+    EXPECT_THROW(select_rows(stack, {{8, 11}}), CheckError);
+}
+
 TEST(ParallelShape, names_what_can_not_be_cut) {
     const auto shape = test::odd_llama();
     const auto first = [&](const ParallelShape& parallel) {
