@@ -25,6 +25,7 @@
 #include "core/clock.h"
 #include "engine/program_memory.h"
 #include "program/execution_mode.h"
+#include "program/op_time.h"
 #include "program/placement.h"
 #include "program/program.h"
 
@@ -62,13 +63,6 @@ struct StepTimes {
     double seconds_of(StepShare share) const { return share_seconds[static_cast<std::size_t>(share)]; }
 };
 
-// When an op of the last step started and ended, in seconds from the step's beginning. A send or a receive starts when
-// it is posted and ends when those that wait for it may go on.
-struct OpTime {
-    double start_seconds = 0;
-    double end_seconds = 0;
-};
-
 // Memory that libtorch allocated while an op ran: there should be none.
 struct StepAllocations {
     std::int64_t peak_bytes = 0;  // highest sum of such bytes alive at once
@@ -89,7 +83,8 @@ class Executor {
 
     StepTimes times() const;
     void reset_times();
-    // Between steps. The beginning is a point of the machine's monotonic clock, which all its processes share.
+    // Of the last step; to be asked between steps. The beginning is a point of the machine's monotonic clock, which all
+    // its processes share.
     const std::vector<OpTime>& op_times() const;  // [op]
     TimePoint step_begin() const;
     StepAllocations allocations() const;

@@ -44,7 +44,7 @@ struct Gantt {
 // How long each op took in one step: planned by the virtual executor, or measured.
 struct StepTiming {
     std::string label;                            // "planned", "measured"
-    std::vector<std::vector<VirtualOpTime>> ops;  // [program][op]
+    std::vector<std::vector<OpTime>> ops;  // [program][op]
 };
 
 // Rows of all ranks for the first timing, then for the next.

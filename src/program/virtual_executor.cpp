@@ -27,7 +27,7 @@ VirtualRun execute_virtually(const std::vector<Program>& programs,
         run.ops.emplace_back(programs[i].ops.size());
     }
     // The FIFOs' order is among the edges, so a node starts when the last of its predecessors ends.
-    std::vector<VirtualOpTime> times(graph.nodes.size());
+    std::vector<OpTime> times(graph.nodes.size());
     for (const auto node : order) {
         auto& time = times[node];
         for (const auto earlier : graph.predecessors[node])

@@ -16,18 +16,13 @@
 #include <vector>
 
 #include "program/execution_mode.h"
+#include "program/op_time.h"
 #include "program/program.h"
 
 namespace atl {
 
-struct VirtualOpTime {
-    double start_seconds = 0;  // for sends and receives of their transfer
-    double end_seconds = 0;
-    bool operator==(const VirtualOpTime&) const = default;
-};
-
 struct VirtualRun {
-    std::vector<std::vector<VirtualOpTime>> ops;               // [program][op]
+    std::vector<std::vector<OpTime>> ops;                      // [program][op]
     std::vector<std::array<double, kResources>> busy_seconds;  // [program][resource]: sum of durations
     double step_seconds = 0;                                   // when the last op ends
 };

@@ -17,7 +17,7 @@ struct Life {
 // Every activation's and scratch's bytes, and the time from the start of the first op that touches it to the end of
 // the last. times[op].
 inline std::vector<Life> lives(const Program& program, const Placement& placement,
-                               const std::vector<VirtualOpTime>& times) {
+                               const std::vector<OpTime>& times) {
     std::vector<Life> by_value(program.values.size());
     std::vector<Life> all;
     for (const auto& op : program.ops) {

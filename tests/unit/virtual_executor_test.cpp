@@ -33,10 +33,10 @@ TEST(VirtualExecutor, ops_of_two_resources_overlap_where_data_lets_them) {
         "op 2 swiglu a -> c\n"
         "op 3 add b c -> d\n");
     const auto run = execute_virtually({program}, {{1, 5, 2, 1}});
-    EXPECT_EQ(run.ops[0][0], (VirtualOpTime{0, 1}));
-    EXPECT_EQ(run.ops[0][1], (VirtualOpTime{1, 6}));
-    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{1, 3}));  // beside op 1
-    EXPECT_EQ(run.ops[0][3], (VirtualOpTime{6, 7}));  // waits for op 1
+    EXPECT_EQ(run.ops[0][0], (OpTime{0, 1}));
+    EXPECT_EQ(run.ops[0][1], (OpTime{1, 6}));
+    EXPECT_EQ(run.ops[0][2], (OpTime{1, 3}));  // beside op 1
+    EXPECT_EQ(run.ops[0][3], (OpTime{6, 7}));  // waits for op 1
     EXPECT_EQ(run.step_seconds, 7);
     EXPECT_EQ(run.busy_seconds[0][kCompute], 4);
 }
@@ -47,14 +47,14 @@ TEST(VirtualExecutor, an_op_waits_for_its_resource_in_issue_order_even_if_its_da
         "op 1 swiglu a -> b resource=copy\n"
         "op 2 swiglu in -> c resource=copy\n");
     const auto run = execute_virtually({program}, {{3, 2, 1}});
-    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{5, 6}));
+    EXPECT_EQ(run.ops[0][2], (OpTime{5, 6}));
 }
 
 TEST(VirtualExecutor, after_edges_hold_back_what_data_would_not) {
     const auto program = with_values(
         "op 0 swiglu in -> a resource=copy\n"
         "op 1 swiglu in -> b after=0\n");
-    EXPECT_EQ(execute_virtually({program}, {{4, 1}}).ops[0][1], (VirtualOpTime{4, 5}));
+    EXPECT_EQ(execute_virtually({program}, {{4, 1}}).ops[0][1], (OpTime{4, 5}));
 }
 
 TEST(VirtualExecutor, a_write_waits_for_readers_of_what_it_overwrites) {
@@ -62,7 +62,7 @@ TEST(VirtualExecutor, a_write_waits_for_readers_of_what_it_overwrites) {
         "op 0 linear_backward_weight in in -> g\n"
         "op 1 square_sum g -> a resource=copy\n"
         "op 2 linear_backward_weight in in -> g accumulate=true\n");
-    EXPECT_EQ(execute_virtually({program}, {{1, 6, 1}}).ops[0][2], (VirtualOpTime{7, 8}));
+    EXPECT_EQ(execute_virtually({program}, {{1, 6, 1}}).ops[0][2], (OpTime{7, 8}));
 }
 
 // Rank 1 is twice as slow. Each bucket's reduction starts when the slower rank's gradient is there.
@@ -76,12 +76,12 @@ TEST(VirtualExecutor, a_collective_starts_when_the_last_rank_arrives_and_ends_fo
     const auto run =
         execute_virtually({with_values(ops, 0), with_values(ops, 1)}, {{1, 3, 1, 3, 1}, {2, 3, 2, 4, 1}});
     for (const auto rank : {0u, 1u}) {
-        EXPECT_EQ(run.ops[rank][1], (VirtualOpTime{2, 5}));  // rank 1 arrives at 2
-        EXPECT_EQ(run.ops[rank][3], (VirtualOpTime{5, 9}));  // link busy until 5; the longer duration counts
-        EXPECT_EQ(run.ops[rank][4], (VirtualOpTime{9, 10}));
+        EXPECT_EQ(run.ops[rank][1], (OpTime{2, 5}));  // rank 1 arrives at 2
+        EXPECT_EQ(run.ops[rank][3], (OpTime{5, 9}));  // link busy until 5; the longer duration counts
+        EXPECT_EQ(run.ops[rank][4], (OpTime{9, 10}));
         EXPECT_EQ(run.busy_seconds[rank][kLink], 7);
     }
-    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{1, 2}));  // overlaps the first reduction
+    EXPECT_EQ(run.ops[0][2], (OpTime{1, 2}));  // overlaps the first reduction
     EXPECT_EQ(run.step_seconds, 10);
 }
 
@@ -113,11 +113,11 @@ TEST(VirtualExecutor, a_transfer_starts_when_both_ends_are_posted_and_holds_up_n
         "op 2 add a b -> c\n",
         1);
     const auto run = execute_virtually({sender, receiver}, {{3, 2, 4}, {2, 1, 1}});
-    EXPECT_EQ(run.ops[0][1], (VirtualOpTime{3, 5}));
-    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{3, 7}));  // beside the transfer
-    EXPECT_EQ(run.ops[1][0], (VirtualOpTime{3, 5}));
-    EXPECT_EQ(run.ops[1][1], (VirtualOpTime{0, 1}));
-    EXPECT_EQ(run.ops[1][2], (VirtualOpTime{5, 6}));
+    EXPECT_EQ(run.ops[0][1], (OpTime{3, 5}));
+    EXPECT_EQ(run.ops[0][2], (OpTime{3, 7}));  // beside the transfer
+    EXPECT_EQ(run.ops[1][0], (OpTime{3, 5}));
+    EXPECT_EQ(run.ops[1][1], (OpTime{0, 1}));
+    EXPECT_EQ(run.ops[1][2], (OpTime{5, 6}));
     EXPECT_EQ(run.busy_seconds[1][static_cast<std::size_t>(Resource::receive)], 2);
 }
 
@@ -134,10 +134,10 @@ TEST(VirtualExecutor, transfers_of_one_pair_follow_each_other_and_ends_keep_issu
         1);
     const auto second = with_values("op 0 receive -> a peer=0 resource=receive\n", 2);
     const auto run = execute_virtually({sender, first, second}, {{5, 5, 3}, {5, 5}, {3}});
-    EXPECT_EQ(run.ops[0][0], (VirtualOpTime{0, 5}));
-    EXPECT_EQ(run.ops[0][1], (VirtualOpTime{5, 10}));
-    EXPECT_EQ(run.ops[0][2], (VirtualOpTime{0, 10}));
-    EXPECT_EQ(run.ops[2][0], (VirtualOpTime{0, 3}));
+    EXPECT_EQ(run.ops[0][0], (OpTime{0, 5}));
+    EXPECT_EQ(run.ops[0][1], (OpTime{5, 10}));
+    EXPECT_EQ(run.ops[0][2], (OpTime{0, 10}));
+    EXPECT_EQ(run.ops[2][0], (OpTime{0, 3}));
     EXPECT_EQ(run.step_seconds, 10);
 }
 
@@ -147,7 +147,7 @@ TEST(VirtualExecutor, a_receive_is_posted_when_the_memory_it_waits_for_is_free) 
         "op 0 swiglu in -> b\n"
         "op 1 receive -> a peer=0 resource=receive after=0\n",
         1);
-    EXPECT_EQ(execute_virtually({sender, receiver}, {{1}, {6, 1}}).ops[0][0], (VirtualOpTime{6, 7}));
+    EXPECT_EQ(execute_virtually({sender, receiver}, {{1}, {6, 1}}).ops[0][0], (OpTime{6, 7}));
 }
 
 // Each rank first receives what the other sends behind its own receive.
