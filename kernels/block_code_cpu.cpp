@@ -34,7 +34,7 @@ struct Code;
 struct LargestMagnitudeScale {
     // bf16, upwards.
     static std::int32_t scale_code(const float*, std::int64_t, std::int32_t largest) {
-        return (largest + 0xffff) >> 16;
+        return static_cast<std::int32_t>((static_cast<std::uint32_t>(largest) + 0xffffU) >> 16);
     }
 };
 
@@ -62,7 +62,8 @@ struct Code<BlockFormat::e3m0> : LargestMagnitudeScale {
         const std::int32_t bits = bits_of(value * factor);
         const std::int32_t magnitude = bits & kMagnitude;
         // Half a binade on top carries into the exponent from 1.5 · 2^k on.
-        const std::int32_t nearest = ((magnitude + 0x00400000) >> 23) - 120;
+        const auto raised = static_cast<std::uint32_t>(magnitude) + 0x00400000U;
+        const std::int32_t nearest = static_cast<std::int32_t>(raised >> 23) - 120;
         const std::int32_t exponent = nearest > 1 ? nearest : 1;
         const std::int32_t sign = (bits >> 28) & 8;
         return (magnitude >= kHalfOfLeast ? exponent : 0) | sign;

@@ -24,14 +24,15 @@ constexpr std::int64_t kDefaultKept = 64;  // 1 in 64, as SparseLoCo
 constexpr std::string_view kTopK = "top_k_";
 
 // In the order of their numbers.
-std::vector<const Codec*> make_codecs(kernels::InstructionSet set) {
-    std::vector<const Codec*> codecs;
-    for (auto make : {make_dense_codecs, make_block_codecs}) {
-        for (auto& each : make(set)) codecs.push_back(each.release());  // for as long as the program lives
+struct Codecs {
+    explicit Codecs(kernels::InstructionSet set) : owned(make_dense_codecs(set)) {
+        for (auto& each : make_block_codecs(set)) owned.push_back(std::move(each));
+        owned.push_back(make_top_k_codec(kDefaultKept, set));
+        for (const auto& each : owned) all.push_back(each.get());
     }
-    codecs.push_back(make_top_k_codec(kDefaultKept, set).release());
-    return codecs;
-}
+    std::vector<std::unique_ptr<const Codec>> owned;
+    std::vector<const Codec*> all;
+};
 
 // The number in "top_k_N", or 0.
 std::int64_t kept_by(std::string_view name) {
@@ -56,9 +57,9 @@ const Codec& top_k_codec(std::int64_t kept, kernels::InstructionSet set) {
 
 const std::vector<const Codec*>& all_codecs(kernels::InstructionSet set) {
     using kernels::InstructionSet;
-    static const std::array codecs{make_codecs(InstructionSet::baseline), make_codecs(InstructionSet::avx2),
-                                   make_codecs(InstructionSet::avx512)};
-    return codecs.at(static_cast<std::size_t>(set));
+    static const std::array<Codecs, 3> codecs{Codecs(InstructionSet::baseline), Codecs(InstructionSet::avx2),
+                                              Codecs(InstructionSet::avx512)};
+    return codecs.at(static_cast<std::size_t>(set)).all;
 }
 
 const Codec& codec_from_name(std::string_view name, kernels::InstructionSet set) {
