@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "program/check_communication.h"
 #include "program/check_values.h"

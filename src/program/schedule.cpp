@@ -6,7 +6,6 @@
 #include "core/check.h"
 #include "program/reorder.h"
 #include "program/schedule_parts.h"
-#include "program/text.h"
 
 namespace atl {
 namespace {
