@@ -1,4 +1,4 @@
-// Whole runs of 1 to 5 sites over a simulated network: whatever the delays, losses and orders, all sites get the
+// Whole runs of 1 to 9 sites over a simulated network: whatever the delays, losses and orders, all sites get the
 // same bits, the mean is that of the sites that count, and damage never counts as data.
 #include <gtest/gtest.h>
 
@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"identity", 1}, Case{"int8", 1}, Case{"identity", 2}, Case{"fp16", 2},
                     Case{"bf16", 2}, Case{"int8", 2}, Case{"identity", 3}, Case{"bf16", 4}, Case{"fp16", 3},
                     Case{"int8", 3}, Case{"int8", 5}, Case{"int4", 2}, Case{"int4", 4}, Case{"e3m0", 3},
-                    Case{"sign", 2}, Case{"sign", 4}, Case{"top_k_64", 2}, Case{"top_k_100", 5}),
+                    Case{"sign", 2}, Case{"sign", 4}, Case{"top_k_64", 2}, Case{"top_k_100", 5},
+                    Case{"int4", 9}, Case{"sign", 9}),
     [](const auto& info) { return fmt::format("{}_{}_sites", info.param.codec, info.param.sites); });
 
 // Decoded, summed and applied by processors that differ, every codec gives one state.
