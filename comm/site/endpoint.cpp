@@ -42,10 +42,12 @@ struct Credit {
 
 }  // namespace
 
-Endpoint::Endpoint(TransportOptions options, std::function<void()> wake_wire)
+Endpoint::Endpoint(TransportOptions options, std::function<void()> wake_wire,
+                   std::optional<std::int64_t> most_unwritten_bytes)
     : options_(std::move(options)),
       run_(xxh3_64(std::as_bytes(std::span(options_.run_id)))),
-      wake_wire_(std::move(wake_wire)) {
+      wake_wire_(std::move(wake_wire)),
+      most_unwritten_bytes_(most_unwritten_bytes) {
     ATOLL_CHECK_NE(options_.incarnation.value(), std::uint64_t{0}, "a living site has an incarnation");
 }
 
@@ -79,7 +81,7 @@ SendResult Endpoint::send(Frame frame) {
     if (link == nullptr || !link->is_up) return SendResult::not_connected;
     const std::int64_t bytes = frame.wire_bytes();
     ATOLL_CHECK_LE(bytes, options_.window_bytes, "a {} frame larger than the window", name(frame.kind));
-    if (link->bytes_sent + bytes > link->bytes_granted) {
+    if (!has_credit(*link, bytes)) {
         link->was_refused_credit = true;
         return SendResult::no_credit;
     }
@@ -207,10 +209,7 @@ void Endpoint::accept_credit(Link& link, const Frame& frame) {
     const auto credit = value_of<Credit>(frame.prefix);
     if (!credit || credit->nonce != link.peer_nonce) return;
     link.bytes_granted = std::max(link.bytes_granted, credit->bytes_granted);
-    if (link.was_refused_credit) {
-        link.was_refused_credit = false;
-        push_event({PeerEvent::Kind::writable, link.peer.site, link.peer.incarnation, {}});
-    }
+    say_writable(link);
 }
 
 void Endpoint::disconnected(SiteId site, const std::string& why) {
@@ -227,10 +226,26 @@ void Endpoint::refund(SiteId site, std::int64_t wire_bytes) {
     Link* link = find(site);
     if (link == nullptr) return;
     link->bytes_sent = std::max<std::int64_t>(0, link->bytes_sent - wire_bytes);
-    if (link->was_refused_credit) {
-        link->was_refused_credit = false;
-        push_event({PeerEvent::Kind::writable, site, link->peer.incarnation, {}});
-    }
+    say_writable(*link);
+}
+
+void Endpoint::written(SiteId site, std::int64_t wire_bytes) {
+    const std::scoped_lock lock(mutex_);
+    Link* link = find(site);
+    if (link == nullptr) return;
+    link->bytes_unwritten = std::max<std::int64_t>(0, link->bytes_unwritten - wire_bytes);
+    if (link->bytes_unwritten <= most_unwritten_bytes_.value_or(0) / 2) say_writable(*link);
+}
+
+bool Endpoint::has_credit(const Link& link, std::int64_t wire_bytes) const {
+    if (most_unwritten_bytes_ && link.bytes_unwritten >= *most_unwritten_bytes_) return false;
+    return link.bytes_sent + wire_bytes <= link.bytes_granted;
+}
+
+void Endpoint::say_writable(Link& link) {
+    if (!link.was_refused_credit) return;
+    link.was_refused_credit = false;
+    push_event({PeerEvent::Kind::writable, link.peer.site, link.peer.incarnation, {}});
 }
 
 void Endpoint::say_goodbye() {
@@ -277,6 +292,7 @@ void Endpoint::take_down(Link& link, const std::string& why) {
     if (!link.is_up) return;
     link.is_up = false;
     link.was_refused_credit = false;
+    link.bytes_unwritten = 0;
     ++link.nonce;
     std::erase_if(outbox_, [&](const OutgoingFrame& frame) { return frame.to == link.peer.site; });
     push_event({PeerEvent::Kind::lost, link.peer.site, link.peer.incarnation, why});
@@ -284,6 +300,7 @@ void Endpoint::take_down(Link& link, const std::string& why) {
 
 void Endpoint::bring_up(Link& link) {
     link.is_up = true;
+    link.bytes_unwritten = 0;
     link.bytes_taken = 0;
     link.bytes_granted_to_peer = options_.window_bytes;
     link.hello_interval = {};
@@ -299,6 +316,7 @@ void Endpoint::post(Link& link, Frame frame) {
     if (!is_transports_own(frame.kind)) {
         counters.payload_bytes_sent += static_cast<std::int64_t>(frame.prefix.size() + frame.body.size());
     }
+    if (most_unwritten_bytes_) link.bytes_unwritten += frame.wire_bytes();
     outbox_.push_back({frame.to, frame.kind, write_head(frame, run_), std::move(frame.body)});
 }
 

@@ -28,8 +28,11 @@ struct OutgoingFrame {
 
 class Endpoint {
   public:
-    // `wake_wire` is called whenever the outbox was empty and no longer is.
-    Endpoint(TransportOptions options, std::function<void()> wake_wire);
+    // `wake_wire` is called whenever the outbox was empty and no longer is. With `most_unwritten_bytes` a send finds no
+    // credit while so many bytes for the peer were not written() yet: on a slow link they wait with the sender, who may
+    // think better of them, and not here.
+    Endpoint(TransportOptions options, std::function<void()> wake_wire,
+             std::optional<std::int64_t> most_unwritten_bytes = {});
 
     const TransportOptions& options() const { return options_; }
 
@@ -46,6 +49,7 @@ class Endpoint {
     void receive(SiteId from, std::span<const std::byte> head, Payload body);
     void disconnected(SiteId site, const std::string& why);
     void refund(SiteId site, std::int64_t wire_bytes);  // a wire that may lose frames gives their credit back
+    void written(SiteId site, std::int64_t wire_bytes);  // the system has taken them
     void say_goodbye();
     // Puts the hellos that are due into the outbox; returns when to call again.
     TimePoint tick(TimePoint now);
@@ -61,7 +65,8 @@ class Endpoint {
         std::uint64_t peer_nonce = 0;  // 0: not heard of
         std::int64_t bytes_sent = 0;   // since the connection began
         std::int64_t bytes_granted = 0;
-        std::int64_t bytes_taken = 0;  // from the peer, out of the inbox
+        std::int64_t bytes_unwritten = 0;  // kept only with a limit for it
+        std::int64_t bytes_taken = 0;      // from the peer, out of the inbox
         std::int64_t bytes_granted_to_peer = 0;
         TimePoint next_hello{};
         std::chrono::milliseconds hello_interval{0};
@@ -80,6 +85,8 @@ class Endpoint {
     void bring_up(Link& link);
     void post(Link& link, Frame frame);
     void post_hello(Link& link);
+    bool has_credit(const Link& link, std::int64_t wire_bytes) const;
+    void say_writable(Link& link);
     void grant_credit(Link& link, std::int64_t wire_bytes);
     void push_event(PeerEvent event);
     PeerCounters& counters_of(SiteId site);
@@ -88,6 +95,7 @@ class Endpoint {
     const TransportOptions options_;
     const std::uint64_t run_;
     const std::function<void()> wake_wire_;
+    const std::optional<std::int64_t> most_unwritten_bytes_;
 
     mutable std::mutex mutex_;  // guards everything below
     std::condition_variable inbox_filled_;

@@ -24,6 +24,8 @@ constexpr std::uint32_t kOpeningVersion = 1;
 // Sends at the rate that a path delivers, also after a pause; a window that loss or idleness has shrunk would have to
 // grow again first. Where the system doesn't have it, its default remains.
 constexpr const char* kCongestionControl = "bbr";
+// The system holds no more than this of what it can't send yet, so that small frames need not wait behind megabytes.
+constexpr int kMostUnsentBytes = 1 << 20;
 constexpr Milliseconds kConnectSlice{20};
 
 struct WireOpening {
@@ -59,6 +61,7 @@ struct Addresses {
 void configure(int descriptor) {
     const int on = 1;
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsentBytes, sizeof kMostUnsentBytes);
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl,
                  static_cast<socklen_t>(std::strlen(kCongestionControl)));
 }

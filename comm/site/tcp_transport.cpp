@@ -23,6 +23,8 @@ constexpr Milliseconds kDialPatience{2000};
 constexpr Milliseconds kFirstPause{20};  // between attempts to dial; doubles
 constexpr Milliseconds kLongestPause{500};
 constexpr std::size_t kMostConnections = 1024;
+constexpr std::int64_t kMostUnwrittenBytes =
+    2 << 20;  // per peer: several packets, so that no connection runs dry
 
 class TcpTransport final : public SiteTransport {
   public:
@@ -96,7 +98,9 @@ class TcpTransport final : public SiteTransport {
 };
 
 TcpTransport::TcpTransport(TransportOptions options, TcpOptions tcp)
-    : tcp_(std::move(tcp)), endpoint_(std::move(options), [this] { flush(); }) {
+    : tcp_(std::move(tcp)),
+      endpoint_(
+          std::move(options), [this] { flush(); }, kMostUnwrittenBytes) {
     if (!tcp_.bind.empty()) {
         listener_ = std::make_unique<TcpListener>(tcp_.bind);
         address_ = listener_->address();
@@ -273,6 +277,7 @@ void TcpTransport::write_all(Outlet& outlet, std::int32_t lane, const Outlet::St
     while (stream->why().empty()) {
         if (auto frame = outlet.next(lane, stream, clock_.after(tcp_.heartbeat))) {
             stream->write(*frame);
+            endpoint_.written(frame->to, frame->wire_bytes());
             frame->body = {};
             outlet.written();
         } else {

@@ -18,7 +18,7 @@ struct TcpOptions {
     std::string public_host;           // what others dial instead of the bound host, if not empty
     std::int32_t connections = 1;      // per peer; the dialling side's count
     Milliseconds heartbeat{250};       // a sign of life when nothing else was written for so long
-    Milliseconds silence{1000};        // no sign of life for so long: the connection is lost
+    Milliseconds silence{3000};  // no sign of life for so long, three retransmissions: the connection is lost
 };
 
 // Throws UserError if the address can't be bound.

@@ -63,7 +63,7 @@ bool SiteDriver::step() {
         control_.send(state_.report());
     }
     fetcher_.step(transport_, now);
-    return sends_.pump(store_, transport_) || busy;
+    return sends_.pump(store_, transport_, counting_) || busy;
 }
 
 void SiteDriver::take(TransportEvent event) {
@@ -166,7 +166,7 @@ void SiteDriver::apply(const SiteDecision& decision, const site_action::ApplyCom
         finish_mean(fragment);
         if (!fragment.direct) store_.discard_contributions(fragment.round, fragment.fragment);
     }
-    count_traffic(commit.commits.front().round);
+    traffic_ = counting_.close(commit.commits.front().round, clock_.now(), transport_.counters());
     order(decision);
 }
 
@@ -203,25 +203,6 @@ void SiteDriver::take_frame(Frame frame) {
             log_.warning("[exchange] a {} frame from site {} has no place here", name(frame.kind),
                          called(frame.from));
     }
-}
-
-void SiteDriver::count_traffic(Round round) {
-    traffic_.round = round;
-    traffic_.seconds = exchange_begin_ ? seconds(clock_.now() - *exchange_begin_) : 0;
-    exchange_begin_.reset();
-    const std::vector<PeerCounters> counters = transport_.counters();
-    traffic_.peers = counters;
-    for (PeerCounters& now : traffic_.peers) {
-        const auto before = std::ranges::find(counters_before_, now.site, &PeerCounters::site);
-        if (before == counters_before_.end()) continue;
-        now.payload_bytes_sent -= before->payload_bytes_sent;
-        now.payload_bytes_received -= before->payload_bytes_received;
-        now.wire_bytes_sent -= before->wire_bytes_sent;
-        now.wire_bytes_received -= before->wire_bytes_received;
-        now.frames_corrupt -= before->frames_corrupt;
-        now.frames_stale -= before->frames_stale;
-    }
-    counters_before_ = counters;
 }
 
 }  // namespace atl

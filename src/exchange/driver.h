@@ -21,6 +21,7 @@
 #include "exchange/fragment_mean.h"
 #include "exchange/send_queue.h"
 #include "exchange/state_transfer.h"
+#include "exchange/traffic.h"
 #include "exchange/wire.h"
 #include "rounds/control_link.h"
 #include "rounds/site_state.h"
@@ -52,12 +53,6 @@ struct WorkerOrder {
     SiteAction action;
     std::string reason;
     std::uint64_t work = 0;  // grows with every StartRound and DropContribution
-};
-
-struct RoundTraffic {
-    Round round;
-    double seconds = 0;               // from the own contribution's first chunk to the commit's arrival
-    std::vector<PeerCounters> peers;  // what was sent and received since the round before
 };
 
 class SiteDriver {
@@ -129,7 +124,6 @@ class SiteDriver {
     Taken take_into_mean(const PacketKey& key);
     void reduce(const site_action::ReduceChunk& order);
     void finish_mean(const Commit& commit);
-    void count_traffic(Round round);
 
     ExchangeOptions options_;
     SiteTransport& transport_;
@@ -160,9 +154,8 @@ class SiteDriver {
 
     PublishedState published_;
     StateFetcher fetcher_;
+    TrafficCount counting_;
     RoundTraffic traffic_;
-    std::vector<PeerCounters> counters_before_;
-    std::optional<TimePoint> exchange_begin_;
 };
 
 }  // namespace atl

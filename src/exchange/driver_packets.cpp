@@ -81,7 +81,7 @@ void SiteDriver::contribute(Contribution contribution) {
                                        needs_error_feedback(tools().contribution.codec)),
                 "the loss of {} in a buffer of its own, or of a codec whose packets are views of Δ",
                 tools().contribution.codec.name());
-    if (!exchange_begin_) exchange_begin_ = clock_.now();
+    counting_.begin(contribution.round, contribution.fragment, clock_.now());
     handle(site_event::ContributionDeclared{contribution.fragment, contribution.facts});
     if (!contribution.facts.finite) return;
     std::size_t sites = 0;
@@ -153,6 +153,7 @@ void SiteDriver::take_packet(ArrivedPacket arrived) {
     if (is_void(key)) return;
     auto packet = readable(arrived, *plan);
     if (!packet) return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
+    counting_.received(key, *packet);
     const PacketDigest digest = packet->digest();
     const bool sum_verifies =
         key.leg == Leg::contribution && tools().contribution.decoder.sum_verifies(*packet);

@@ -23,22 +23,24 @@ std::size_t SendQueue::shortest() const {
         ->second.keys.size();
 }
 
-bool SendQueue::pump(const PacketStore& store, SiteTransport& transport) {
+bool SendQueue::pump(const PacketStore& store, SiteTransport& transport, TrafficCount& count) {
     bool sent_any = false;
     for (bool sent = true; sent;) {
         sent = false;
-        for (auto& [peer, waiting] : peers_) sent = send_next(peer, waiting, store, transport) || sent;
+        for (auto& [peer, waiting] : peers_) sent = send_next(peer, waiting, store, transport, count) || sent;
         sent_any = sent_any || sent;
     }
     return sent_any;
 }
 
-bool SendQueue::send_next(SiteId peer, Waiting& waiting, const PacketStore& store, SiteTransport& transport) {
+bool SendQueue::send_next(SiteId peer, Waiting& waiting, const PacketStore& store, SiteTransport& transport,
+                          TrafficCount& count) {
     while (!waiting.keys.empty()) {
         const PacketKey key = waiting.keys.front();
         const Packet* packet = store.find(key);
-        if (packet != nullptr && transport.send(packet_frame(key, *packet, peer)) != SendResult::accepted) {
-            return false;
+        if (packet != nullptr) {
+            if (transport.send(packet_frame(key, *packet, peer)) != SendResult::accepted) return false;
+            count.sent(key, *packet);
         }
         waiting.keys.pop_front();
         waiting.known.erase(key);

@@ -12,6 +12,7 @@
 
 #include "comm/site/transport.h"
 #include "exchange/packet_store.h"
+#include "exchange/traffic.h"
 
 namespace atl {
 
@@ -22,14 +23,16 @@ class SendQueue {
     // How many packets wait for the peer that has the fewest; 0 without peers.
     std::size_t shortest() const;
     // One packet to each peer in turn until nobody takes any more. True if anything was sent.
-    bool pump(const PacketStore& store, SiteTransport& transport);
+    bool pump(const PacketStore& store, SiteTransport& transport, TrafficCount& count);
 
   private:
     struct Waiting {
         std::deque<PacketKey> keys;
         std::set<PacketKey> known;
     };
-    bool send_next(SiteId peer, Waiting& waiting, const PacketStore& store, SiteTransport& transport);
+    // The first that is still in the store. False: there is none, or it can't be sent now.
+    bool send_next(SiteId peer, Waiting& waiting, const PacketStore& store, SiteTransport& transport,
+                   TrafficCount& count);
 
     std::map<SiteId, Waiting> peers_;
 };

@@ -234,7 +234,8 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
     parts_.team.announce(RankOrder::take_state(false));
     parts_.trainer.take_state(false);
 
-    exchange_seconds_ += parts_.exchange.last_traffic().seconds;
+    const RoundTraffic traffic = parts_.exchange.last_traffic();
+    exchange_seconds_ += traffic.seconds;
     steps_done_ = commit.last_step;
     rounds_applied_ = commit.round.next();
     double blocks = 0;
@@ -243,6 +244,7 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
         commit.round.value(), steps_done_.value(), commit.contributors.size(),
         static_cast<std::int64_t>(blocks) * parts_.trainer.batches().shape().block_tokens(),
         exchange_totals());
+    parts_.reporter.exchanged(traffic);
     publish(rounds_applied_, state_after(order.commits));
     parts_.exchange.tell(site_event::CommitApplied{commit.round});
 }

@@ -78,6 +78,28 @@ void Reporter::round_committed(std::int64_t round, std::int64_t steps_done, std:
     payload_bytes_before_ = totals.payload_bytes_sent;
 }
 
+void Reporter::exchanged(const RoundTraffic& traffic) {
+    const std::int64_t round = traffic.round.value();
+    for (const PeerCounters& peer : traffic.peers) {
+        metrics_.write({{"round", round},
+                        {"peer", config_.sites.at(static_cast<std::size_t>(peer.site.value())).name},
+                        {"payload_bytes_sent", peer.payload_bytes_sent},
+                        {"payload_bytes_received", peer.payload_bytes_received},
+                        {"wire_bytes_sent", peer.wire_bytes_sent},
+                        {"wire_bytes_received", peer.wire_bytes_received},
+                        {"frames_corrupt", peer.frames_corrupt}});
+    }
+    for (const FragmentTraffic& fragment : traffic.fragments) {
+        metrics_.write({{"round", round},
+                        {"fragment", std::int64_t{fragment.fragment.value()}},
+                        {"exchange_seconds", fragment.seconds},
+                        {"raw_bytes_sent", fragment.raw_bytes_sent},
+                        {"raw_bytes_received", fragment.raw_bytes_received},
+                        {"payload_bytes_sent", fragment.payload_bytes_sent},
+                        {"payload_bytes_received", fragment.payload_bytes_received}});
+    }
+}
+
 void Reporter::evaluated(std::int64_t round, std::int64_t steps_done, double loss) {
     validation_loss_ = loss;
     log_.info("round {} step {}: validation loss {:.4f} nats per token", round, steps_done, loss);

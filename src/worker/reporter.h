@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/file_system.h"
 #include "core/log.h"
+#include "exchange/traffic.h"
 #include "island/island.h"
 #include "metrics/metrics.h"
 #include "metrics/summary.h"
@@ -54,6 +55,8 @@ class Reporter {
     // `tokens` of the round's contributors, all sites.
     void round_committed(std::int64_t round, std::int64_t steps_done, std::size_t contributors,
                          std::int64_t tokens, const ExchangeTotals& totals);
+    // What the round's exchange moved, one line per peer and per fragment.
+    void exchanged(const RoundTraffic& traffic);
     void evaluated(std::int64_t round, std::int64_t steps_done, double loss);
     void finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,
                   const std::string& parameters_blake2b, const ExchangeTotals& totals);

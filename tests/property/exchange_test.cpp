@@ -247,7 +247,16 @@ TEST(Exchange, payload_bytes_are_the_formula_exactly) {
             ASSERT_EQ(counters.size(), 1u);
             EXPECT_EQ(counters.front().payload_bytes_sent, options.rounds * formula) << codec_name;
             EXPECT_EQ(counters.front().payload_bytes_received, options.rounds * formula) << codec_name;
-            EXPECT_EQ(world.driver(site).last_traffic().peers.front().payload_bytes_sent, formula);
+            const RoundTraffic& traffic = world.driver(site).last_traffic();
+            EXPECT_EQ(traffic.peers.front().payload_bytes_sent, formula);
+            ASSERT_EQ(traffic.fragments.size(), 1u);
+            const FragmentTraffic& fragment = traffic.fragments.front();
+            EXPECT_EQ(fragment.payload_bytes_sent, formula);
+            EXPECT_EQ(fragment.payload_bytes_received, formula);
+            EXPECT_EQ(fragment.raw_bytes_sent, 4 * options.elements);
+            EXPECT_EQ(fragment.raw_bytes_received, 4 * options.elements);
+            EXPECT_GT(fragment.seconds, 0);
+            EXPECT_EQ(fragment.seconds, traffic.seconds);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "comm/site/endpoint.h"
 #include "comm/site/inproc.h"
 #include "comm/site/tcp_transport.h"
 #include "comm/site/zmq_transport.h"
@@ -119,7 +120,17 @@ TEST_P(SiteTransportTest, a_sender_stops_at_the_window_and_goes_on_when_frames_a
     introduce(*one, *other);
     const std::string text(1 << 20, 'x');
     int accepted = 0;
-    while (one->send(packet_frame(1, text)) == SendResult::accepted) ++accepted;
+    const SystemClock clock;
+    const auto may_go_on = [&] {  // what was not written yet is bounded, too
+        while (auto event = one->poll(clock.after(Milliseconds(300)))) {
+            const auto* peer = std::get_if<PeerEvent>(&*event);
+            if (peer != nullptr && peer->kind == PeerEvent::Kind::writable) return true;
+        }
+        return false;
+    };
+    do {
+        while (one->send(packet_frame(1, text)) == SendResult::accepted) ++accepted;
+    } while (may_go_on());
     EXPECT_EQ(accepted, 15);  // of the 16 MiB window, headers included
     EXPECT_EQ(one->send(packet_frame(1, text)), SendResult::no_credit);
     for (int frame = 0; frame < accepted; ++frame) ASSERT_TRUE(next_frame(*other));
@@ -205,6 +216,41 @@ TEST_P(SiteTransportTest, an_interrupted_poll_ends_before_its_deadline) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SiteTransportTest,
                          testing::Values("inproc", "zmq", "tcp", "tcp_with_three_connections"),
                          [](const auto& info) { return info.param; });
+
+// Two endpoints without a wire: what lies in one's outbox is received by the other.
+TEST(Endpoint, what_the_system_has_not_taken_yet_holds_back_further_sends_and_nothing_else_does) {
+    constexpr std::int64_t kLimit = 1000;
+    Endpoint one(
+        transport_options(0), [] {}, kLimit);
+    Endpoint other(transport_options(1), [] {});
+    one.set_peers({{SiteId(1), Incarnation(), ""}});
+    other.set_peers({{SiteId(0), Incarnation(), ""}});
+    const auto carry = [](Endpoint& from, Endpoint& to) {
+        for (OutgoingFrame& frame : from.drain_outbox()) {
+            to.receive(from.options().self, frame.head, frame.body);
+            from.written(frame.to, frame.wire_bytes());
+        }
+    };
+    const SystemClock clock;
+    for (int turn = 0; turn < 4; ++turn) {
+        one.tick(clock.now());
+        carry(one, other);
+        other.tick(clock.now());
+        carry(other, one);
+    }
+    const Frame frame = packet_frame(1, std::string(900, 'x'));
+    ASSERT_EQ(one.send(frame), SendResult::accepted);
+    ASSERT_EQ(one.send(frame), SendResult::accepted);
+    EXPECT_EQ(one.send(frame), SendResult::no_credit);
+    while (one.take()) continue;
+    one.written(SiteId(1), frame.wire_bytes());
+    EXPECT_FALSE(one.take()) << "more than half of the limit still waits";
+    one.written(SiteId(1), frame.wire_bytes());
+    const auto event = one.take();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(std::get<PeerEvent>(*event).kind, PeerEvent::Kind::writable);
+    EXPECT_EQ(one.send(frame), SendResult::accepted);
+}
 
 TEST(ZmqTransport, an_occupied_port_is_a_clear_error_of_the_user) {
     const auto first = make_zmq_transport(transport_options(0), {});
