@@ -12,7 +12,7 @@ from shared.report import Report
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAN_ELEMENTS = 25_000_000
-WAN_SECONDS = {"int8": 1.1, "int4": 0.65, "topk": 0.45}
+WAN_SECONDS = {"int8": 1.1, "int4": 0.65, "top_k": 0.45}
 FOUR_ELEMENTS = 6_000_000
 IDLE_SECONDS = 60
 
@@ -101,7 +101,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--elements", type=int, default=100_000_000, help="of the loopback case")
     parser.add_argument("--connections", type=int, default=1, help="per pair of sites, and of iperf3")
-    parser.add_argument("--more-codecs", nargs="*", default=["int4"], help="measured on the long link beside int8")
+    parser.add_argument("--more-codecs", nargs="*", default=["int4", "top_k"], help="measured on the long link beside int8")
     parser.add_argument("--idle", action="store_true", help="the long link also after an idle minute before each round")
     options = parser.parse_args()
     atoll = Atoll(options.preset)
