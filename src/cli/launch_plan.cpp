@@ -34,10 +34,78 @@ ChildOptions coordinator_process(const LaunchRequest& request) {
     return child;
 }
 
+ChildOptions rank_process(const LaunchRequest& request, const SiteConfig& site, std::int64_t rank,
+                          std::int64_t threads) {
+    ChildOptions child;
+    child.command = {(request.programs / "atoll-worker").string(),
+                     "train",
+                     "--run-dir",
+                     request.run_directory.string(),
+                     "--site",
+                     site.name,
+                     "--threads",
+                     std::to_string(threads),
+                     "--resume",
+                     request.resume};
+    if (request.dump_batches && rank == 0)  // which knows the whole island's blocks
+        child.command.insert(child.command.end(), {"--dump-batches", request.dump_batches->string()});
+    child.environment = {{"RANK", std::to_string(rank)},
+                         {"LOCAL_RANK", std::to_string(rank)},
+                         {"WORLD_SIZE", std::to_string(site.island.ranks)}};
+    return child;
+}
+
+std::int64_t threads_of(const SiteConfig& site, std::int64_t processors, std::int64_t ranks_here) {
+    if (site.island.threads > 0) return site.island.threads;
+    return std::max<std::int64_t>(1, processors / std::max<std::int64_t>(1, ranks_here));
+}
+
+// The processors from `first` on that a rank with so many threads gets for itself, where there are enough for all;
+// crowded ranks are left to the system.
+std::vector<int> own_processors(const LaunchRequest& request, std::int64_t first, std::int64_t threads,
+                                std::int64_t ranks_here) {
+    if (ranks_here * threads > static_cast<std::int64_t>(request.processors.size())) return {};
+    const auto begin = request.processors.begin() + first;
+    return {begin, begin + threads};
+}
+
+LaunchPlan plan_launched_rank(const LaunchRequest& request, const SiteConfig& site) {
+    const LaunchedRank& launched = *request.launched;
+    if (site.island.ranks != launched.ranks)
+        throw UserError(fmt::format("[run] the launcher started {} ranks; island.ranks of site {} is {}",
+                                    launched.ranks, site.name, site.island.ranks));
+    LaunchPlan plan;
+    const bool hosts = request.with_coordinator || request.config.sites.size() == 1;
+    if (launched.rank == 0 && hosts) plan.coordinator = coordinator_process(request);
+    const auto processors = static_cast<std::int64_t>(request.processors.size());
+    LaunchPlan::IslandProcesses island{.site = site.name,
+                                       .threads = threads_of(site, processors, launched.local_ranks),
+                                       .meets_here = false};
+    auto child = rank_process(request, site, launched.rank, island.threads);
+    child.environment["LOCAL_RANK"] = std::to_string(launched.local_rank);
+    child.processors =
+        own_processors(request, launched.local_rank * island.threads, island.threads, launched.local_ranks);
+    if (launched.meeting_port > 0) child.environment["MASTER_PORT"] = std::to_string(launched.meeting_port);
+    if (!launched.meeting.empty())
+        child.command.insert(
+            child.command.end(),
+            {"--rendezvous", (request.run_directory / "rendezvous" / launched.meeting).string()});
+    island.ranks.push_back(std::move(child));
+    plan.islands.push_back(std::move(island));
+    return plan;
+}
+
 }  // namespace
 
 LaunchPlan plan_launch(const LaunchRequest& request) {
     const auto sites = local_sites(request);
+    if (request.launched) {
+        if (sites.size() == 1) return plan_launched_rank(request, sites.front());
+        throw UserError(
+            fmt::format("[run] the launcher started {} ranks of one site, and the config has {}; "
+                        "say which with --site",
+                        request.launched->ranks, sites.size()));
+    }
     LaunchPlan plan;
     if (!request.site || request.with_coordinator) plan.coordinator = coordinator_process(request);
 
@@ -47,32 +115,12 @@ LaunchPlan plan_launch(const LaunchRequest& request) {
     std::int64_t next_processor = 0;
     for (const auto& site : sites) {
         LaunchPlan::IslandProcesses island{.site = site.name,
+                                           .threads = threads_of(site, processors, ranks_here),
                                            .restarts = static_cast<int>(site.island.restarts)};
-        island.threads = site.island.threads > 0
-                             ? site.island.threads
-                             : std::max<std::int64_t>(1, processors / std::max<std::int64_t>(1, ranks_here));
         for (std::int64_t rank = 0; rank < site.island.ranks; ++rank) {
-            ChildOptions child;
-            child.command = {(request.programs / "atoll-worker").string(),
-                             "train",
-                             "--run-dir",
-                             request.run_directory.string(),
-                             "--site",
-                             site.name,
-                             "--threads",
-                             std::to_string(island.threads),
-                             "--resume",
-                             request.resume};
-            if (request.dump_batches && rank == 0)  // which knows the whole island's blocks
-                child.command.insert(child.command.end(), {"--dump-batches", request.dump_batches->string()});
-            child.environment = {{"RANK", std::to_string(rank)},
-                                 {"LOCAL_RANK", std::to_string(rank)},
-                                 {"WORLD_SIZE", std::to_string(site.island.ranks)}};
-            // A rank gets processors of its own where there are enough for all; crowded ranks are left to the system.
-            if (ranks_here * island.threads <= processors)
-                for (std::int64_t i = 0; i < island.threads && next_processor < processors; ++i)
-                    child.processors.push_back(
-                        request.processors[static_cast<std::size_t>(next_processor++)]);
+            auto child = rank_process(request, site, rank, island.threads);
+            child.processors = own_processors(request, next_processor, island.threads, ranks_here);
+            next_processor += static_cast<std::int64_t>(child.processors.size());
             island.ranks.push_back(std::move(child));
         }
         plan.islands.push_back(std::move(island));

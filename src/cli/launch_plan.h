@@ -1,6 +1,8 @@
 // Which processes a run on this machine consists of: pure, so that it can be shown and tested without starting any.
 //
-// Errors: UserError for a site that the config does not name.
+// Under torchrun, mpirun or srun each `atoll run` is one rank of one site; the first also hosts the coordinator of a run
+// of one site. A dead rank is then the launcher's to start again, with all others.
+// Errors: UserError for a site that the config does not name, and for a launch of another number of ranks.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/launcher.h"
 #include "config/run_config.h"
 #include "core/child_process.h"
 
@@ -23,6 +26,7 @@ struct LaunchRequest {
     std::optional<std::int64_t> stop_at;                // inner steps
     std::optional<std::filesystem::path> dump_batches;  // directory of SITE.bin
     std::vector<int> processors;                        // this process may use
+    std::optional<LaunchedRank> launched;  // one rank of the site alone: the others are started elsewhere
 };
 
 struct LaunchPlan {
@@ -31,6 +35,7 @@ struct LaunchPlan {
         std::int64_t threads = 1;  // per rank
         int restarts = 0;
         std::vector<ChildOptions> ranks;  // without what changes from start to start
+        bool meets_here = true;           // in a directory that each start makes anew
     };
     std::optional<ChildOptions> coordinator;
     std::vector<IslandProcesses> islands;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/bring_checkpoint.h"
 #include "cli/launch_plan.h"
@@ -89,6 +90,7 @@ std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesy
         groups.push_back({.name = "site " + island.site,
                           .processes =
                               [island, run_directory, &files](int start) {
+                                  if (!island.meets_here) return island.ranks;
                                   const auto rendezvous =
                                       rendezvous_directory(run_directory, island.site, start);
                                   if (files.exists(rendezvous)) files.remove_all(rendezvous);
@@ -117,8 +119,12 @@ int run(Context& context, const RunOptions& options) {
     FileSystem& files = *context.files;
     refuse_to_mix_runs(files, directory, options.resume);
     files.create_directories(directory);
-    const DirectoryLock lock(directory / "launcher.lock");
-    if (options.resume != "auto" && options.resume != "none")
+    const auto launched =
+        launched_rank([](const char* name) -> const char* { return std::getenv(name); }, ::getppid());
+    const bool leads = !launched || launched->rank == 0;
+    std::optional<DirectoryLock> lock;
+    if (leads) lock.emplace(directory / "launcher.lock");
+    if (leads && options.resume != "auto" && options.resume != "none")
         bring_checkpoint(files, options.resume, directory);
     files.write_text_atomically(directory / "config.toml", to_toml(config));
     context.log.also_to(directory / "log.txt");
@@ -128,7 +134,8 @@ int run(Context& context, const RunOptions& options) {
                           .programs = program_directory(),
                           .with_coordinator = options.with_coordinator,
                           .resume = options.resume,
-                          .processors = allowed_processors()};
+                          .processors = allowed_processors(),
+                          .launched = launched};
     if (!options.site.empty()) request.site = options.site;
     if (options.stop_at > 0) request.stop_at = options.stop_at;
     if (!options.dump_batches.empty()) {
@@ -142,8 +149,10 @@ int run(Context& context, const RunOptions& options) {
 
     std::vector<std::string> sites;
     for (const auto& island : plan.islands) sites.push_back(island.site);
-    for (const auto& site : sites) files.remove_all(directory / "summaries" / (site + ".json"));
+    if (leads)
+        for (const auto& site : sites) files.remove_all(directory / "summaries" / (site + ".json"));
     int code = supervise(groups_of(plan, directory, files), {}, context.log);
+    if (!leads) return code;
 
     const RunSummary summary = summarize_run(files, directory, sites);
     files.write_text_atomically(directory / "summary.json", summary.json);

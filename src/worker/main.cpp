@@ -1,4 +1,4 @@
-// `atoll-worker`: one rank of an island, started by `atoll`, torchrun, mpirun or Slurm.
+// `atoll-worker`: one rank of an island, started by `atoll run`.
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
@@ -15,11 +15,10 @@
 namespace atl {
 namespace {
 
-// The launchers' variables are the only ones that change behaviour; the first that is set counts.
-std::int32_t launcher_number(std::initializer_list<const char*> names, std::int32_t otherwise) {
-    for (const char* name : names)
-        if (const char* value = std::getenv(name)) return static_cast<std::int32_t>(std::atoi(value));
-    return otherwise;
+// `atoll run` sets these for every rank, whoever launched it.
+std::int32_t launcher_number(const char* name, std::int32_t otherwise) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? otherwise : static_cast<std::int32_t>(std::atoi(value));
 }
 
 void add_train(CLI::App& app, FileSystem& files, std::function<int()>& job) {
@@ -32,8 +31,8 @@ void add_train(CLI::App& app, FileSystem& files, std::function<int()>& job) {
     verb.add_option("--resume", options->resume);
     verb.add_option("--dump-batches", options->dump_batches, "Rank 0 writes SITE.bin in this directory");
     verb.callback([options, &files, &job] {
-        options->rank = launcher_number({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, 0);
-        options->ranks = launcher_number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"}, 1);
+        options->rank = launcher_number("RANK", 0);
+        options->ranks = launcher_number("WORLD_SIZE", 1);
         job = [options, &files] { return run_train_job(*options, files); };
     });
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
 
@@ -70,6 +71,74 @@ TEST(LaunchPlan, an_unknown_site_is_refused_with_the_known_ones) {
     } catch (const UserError& error) {
         EXPECT_STREQ(error.what(), "--site wset: the config names no such site; it names east, west");
     }
+}
+
+std::optional<LaunchedRank> launched_with(const std::map<std::string, std::string>& variables) {
+    return launched_rank(
+        [&](const char* name) -> const char* {
+            const auto found = variables.find(name);
+            return found == variables.end() ? nullptr : found->second.c_str();
+        },
+        99);
+}
+
+TEST(Launcher, ranks_are_told_by_torchrun_mpirun_and_srun_and_by_nobody_else) {
+    std::map<std::string, std::string> torchrun{{"RANK", "3"},
+                                                {"WORLD_SIZE", "8"},
+                                                {"LOCAL_RANK", "1"},
+                                                {"LOCAL_WORLD_SIZE", "2"},
+                                                {"MASTER_ADDR", "10.0.0.1"},
+                                                {"MASTER_PORT", "29500"}};
+    EXPECT_EQ(launched_with(torchrun), (LaunchedRank{3, 8, 1, 2, "", 29500}));
+    torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+    EXPECT_EQ(launched_with(torchrun), (LaunchedRank{3, 8, 1, 2, "", 29501}));
+    torchrun["WORLD_SIZE"] = "2";
+    torchrun["TORCHELASTIC_RUN_ID"] = "none";
+    EXPECT_EQ(launched_with(torchrun), (LaunchedRank{3, 2, 1, 2, "launch-99-none", 0}));
+    EXPECT_EQ(launched_with({{"OMPI_COMM_WORLD_RANK", "1"},
+                             {"OMPI_COMM_WORLD_SIZE", "2"},
+                             {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                             {"PMIX_NAMESPACE", "job.7@1"}}),
+              (LaunchedRank{1, 2, 1, 2, "launch-99-job_7_1", 0}));
+    EXPECT_EQ(launched_with({{"SLURM_PROCID", "0"},
+                             {"SLURM_STEP_NUM_TASKS", "2"},
+                             {"SLURM_LOCALID", "0"},
+                             {"SLURM_STEP_NUM_NODES", "1"},
+                             {"SLURM_JOB_ID", "12"},
+                             {"SLURM_STEP_ID", "3"}}),
+              (LaunchedRank{0, 2, 0, 2, "launch-99-12-3", 0}));
+    EXPECT_EQ(launched_with({}), std::nullopt);
+    // The batch script of a Slurm job is no step of it, and one process needs no others.
+    EXPECT_EQ(launched_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), std::nullopt);
+    EXPECT_EQ(launched_with({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), std::nullopt);
+    EXPECT_THROW(launched_with({{"OMPI_COMM_WORLD_RANK", "1"},
+                                {"OMPI_COMM_WORLD_SIZE", "4"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+                 UserError);
+    EXPECT_THROW(launched_with({{"RANK", "x"}, {"WORLD_SIZE", "2"}}), UserError);
+}
+
+TEST(LaunchPlan, a_launched_rank_is_one_process_and_the_first_brings_the_coordinator_of_a_single_site) {
+    auto request = two_sites(2, {4, 7});
+    request.config.sites.pop_back();
+    request.launched =
+        LaunchedRank{.rank = 1, .ranks = 2, .local_rank = 1, .local_ranks = 2, .meeting = "job"};
+    const auto second = plan_launch(request);
+    EXPECT_FALSE(second.coordinator);
+    ASSERT_EQ(second.islands.at(0).ranks.size(), 1u);
+    EXPECT_EQ(second.islands[0].ranks[0].environment.at("RANK"), "1");
+    EXPECT_EQ(second.islands[0].ranks[0].processors, std::vector{7});
+    EXPECT_EQ(second.islands[0].ranks[0].command.back(), "/run/rendezvous/job");
+    request.launched->rank = 0;
+    EXPECT_TRUE(plan_launch(request).coordinator);
+    request.launched->ranks = 4;
+    EXPECT_THROW(plan_launch(request), UserError);
+    request = two_sites(2, {4, 7});
+    request.launched = LaunchedRank{.rank = 0, .ranks = 2};
+    EXPECT_THROW(plan_launch(request), UserError) << "which of the two sites?";
+    request.site = "west";
+    EXPECT_FALSE(plan_launch(request).coordinator);
 }
 
 }  // namespace
