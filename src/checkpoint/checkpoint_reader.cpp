@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "checkpoint/box_copy.h"
+#include "layout/box_copy.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
 #include "core/check.h"

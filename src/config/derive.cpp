@@ -53,6 +53,8 @@ void derive_island(IslandConfig& island) {
     const std::int64_t others = island.tp * island.pp * island.cp;
     if (island.ranks == 0) island.ranks = others * std::max<std::int64_t>(island.dp, 1);
     if (island.dp == 0) island.dp = std::max<std::int64_t>(island.ranks / others, 1);
+    if (island.schedule.empty()) island.schedule = island.pp > 1 ? "1f1b" : "serial";
+    if (island.chunks == 0) island.chunks = island.schedule == "interleaved" ? 2 : 1;
 }
 
 void derive_train(RunConfig& config, const Origins& origins) {

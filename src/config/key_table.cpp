@@ -15,6 +15,9 @@ constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16",
                                                      "int4",     "e3m0", "sign", "top_k"};
 constexpr std::array<std::string_view, 3> kTransports = {"auto", "tcp", "zmq"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
+constexpr std::array<std::string_view, 8> kPipelines = {
+    "serial", "gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_wide", "dualpipev", "strands"};
+constexpr std::array<std::string_view, 3> kExecutors = {"event", "barrier", "serial"};
 constexpr std::array<std::string_view, 2> kSecurityModes = {"loopback", "insecure"};
 
 // Enumerations are one byte wide and count from 0 in the order of their names, so a field is that byte.
@@ -184,6 +187,20 @@ const auto kIslandKeys = std::to_array<Key<IslandConfig>>({
     number("island", "pp", "ranks", 1, 1e4, ISLAND(pp), "pipeline parallel degree"),
     number("island", "cp", "ranks", 1, 1e4, ISLAND(cp), "context parallel degree"),
     number("island", "dp", "ranks", 1, 1e5, ISLAND(dp), "data parallel degree", "ranks / (tp · pp · cp)"),
+    text("island", "schedule", ISLAND(schedule), "order of micro-batches and pipeline stages",
+         "\"1f1b\" for pp > 1, else \"serial\"", kPipelines),
+    number("island", "chunks", "stages", 0, 1e4, ISLAND(chunks), "pipeline stages of a rank",
+           "2 for an interleaved schedule, else 1"),
+    text("island", "stage_layers", ISLAND(stage_layers),
+         "layers of each pipeline stage, \"3,3,2\"; \"\" = nearly equal numbers"),
+    number("island", "strand_micro_batches", "", 0, 1e6, ISLAND(strand_micro_batches),
+           "micro-batches whose activations strands may hold at once; 0 = as few as they can"),
+    flag("island", "zero", ISLAND(zero), "split the optimizer's state over the data-parallel ranks (ZeRO-1)"),
+    text(
+        "island", "executor", ISLAND(executor),
+        "event = an op starts when its inputs are there; barrier = all meet after each segment; serial = one "
+        "after another",
+        {}, kExecutors),
     number("island", "threads", "threads", 0, 4096, ISLAND(threads),
            "of one rank; 0 = the machine's processors shared by its ranks"),
     text("island", "device", CHOICE(IslandConfig, device, kDevices), "where a rank computes"),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "config/key_table.h"
@@ -112,21 +114,74 @@ void check_training(Checker& check, const RunConfig& config) {
                   "must be 0 with outer.method = \"average\"");
 }
 
+// The pipeline stages that a schedule has; a folded one has two a rank.
+std::int64_t pipeline_stages(const IslandConfig& island) {
+    const bool fold = island.schedule == "dualpipev" || (island.schedule == "strands" && island.pp > 1);
+    return island.pp * (fold ? 2 : island.chunks);
+}
+
+// Numbers of layers; nothing if the text is no list of them.
+std::optional<std::vector<std::int64_t>> parse_stage_layers(const std::string& text) {
+    std::vector<std::int64_t> layers;
+    const char* end = text.data() + text.size();
+    const char* next = text.data();
+    while (true) {
+        const auto [rest, error] = std::from_chars(next, end, layers.emplace_back());
+        if (error != std::errc() || layers.back() < 0 || (rest != end && *rest != ',')) return std::nullopt;
+        if (rest == end) return layers;
+        next = rest + 1;
+    }
+}
+
+template <class Blamed>
+void check_model_cut(Checker& check, const RunConfig& config, const IslandConfig& island,
+                     const Blamed& blamed) {
+    const ModelConfig& model = config.model;
+    check.require(island.tp <= std::min({model.heads, model.ffn, model.vocab}), blamed("tp"), island.tp,
+                  "must be at most model.heads = {}", model.heads);
+    check.require(island.chunks == 1 || island.schedule == "interleaved", blamed("chunks"), island.chunks,
+                  "must be 1 unless island.schedule = \"interleaved\"");
+    check.require(island.pp > 1 || island.schedule == "serial" || island.schedule == "strands",
+                  blamed("schedule"), island.schedule, "needs island.pp > 1");
+    const std::int64_t stages = pipeline_stages(island);
+    // The first stage has the embedding and the last one the head, so these two may do without layers.
+    if (island.stage_layers.empty()) {
+        bool enough = true;
+        for (std::int64_t stage = 1; stage + 1 < stages; ++stage)
+            enough = enough && model.layers * (stage + 1) / stages > model.layers * stage / stages;
+        return check.require(
+            enough, blamed("pp"), island.pp,
+            "has {} stages, and nearly equal numbers of model.layers = {} would leave one in the "
+            "middle without any; say how many with island.stage_layers",
+            stages, model.layers);
+    }
+    const auto layers = parse_stage_layers(island.stage_layers);
+    if (!layers)
+        return check.require(false, blamed("stage_layers"), island.stage_layers,
+                             "must be numbers of layers with commas between, like \"3,3,2\"");
+    check.require(static_cast<std::int64_t>(layers->size()) == stages, blamed("stage_layers"),
+                  island.stage_layers, "must name island.pp · chunks = {} stages", stages);
+    check.require(std::accumulate(layers->begin(), layers->end(), std::int64_t{0}) == model.layers,
+                  blamed("stage_layers"), island.stage_layers, "must add up to model.layers = {}",
+                  model.layers);
+    check.require(
+        layers->size() < 3 || std::find(layers->begin() + 1, layers->end() - 1, 0) == layers->end() - 1,
+        blamed("stage_layers"), island.stage_layers,
+        "must give every stage but the first and the last a layer");
+}
+
 // `prefix` is "island." or "site.NAME.": a site's own key is blamed where it has one.
-void check_island(Checker& check, const IslandConfig& island, const std::string& prefix) {
+void check_island(Checker& check, const RunConfig& config, const IslandConfig& island,
+                  const std::string& prefix) {
     const auto blamed = [&](const char* key) {
         return check.given(prefix + key) ? prefix + key : std::string("island.") + key;
     };
     check.require(island.ranks == island.tp * island.pp * island.cp * island.dp, blamed("ranks"),
                   island.ranks, "must be tp · pp · cp · dp = {} · {} · {} · {} = {}", island.tp, island.pp,
                   island.cp, island.dp, island.tp * island.pp * island.cp * island.dp);
-    const auto single = [&](const char* key, std::int64_t degree, const char* what) {
-        check.require(degree == 1, blamed(key), degree, "must be 1: {} is not available in this build yet",
-                      what);
-    };
-    single("tp", island.tp, "tensor parallelism");
-    single("pp", island.pp, "pipeline parallelism");
-    single("cp", island.cp, "context parallelism");
+    check.require(island.cp == 1, blamed("cp"), island.cp,
+                  "must be 1: context parallelism is not available in this build yet");
+    check_model_cut(check, config, island, blamed);
     check.require(island.device == Device::cpu, blamed("device"), "\"cuda\"",
                   "must be cpu: this build has no CUDA");
 }
@@ -146,7 +201,7 @@ void check_sites(Checker& check, const RunConfig& config) {
         check.require(is_name(site.name), key, site.name, "must be 1 to 64 letters, digits, '-', '_' or '.'");
         check.require(seen.insert(site.name).second, key, site.name, "another site has this name");
         check_address(check, prefix + "address", site.address, config.security.mode);
-        if (site.island != config.island) check_island(check, site.island, prefix);
+        if (site.island != config.island) check_island(check, config, site.island, prefix);
         if (site.island.dp != config.island.dp)
             check_micro_batch(check, config.train, site.island.dp, "site " + site.name);
     }
@@ -189,7 +244,7 @@ void check_combinations(const RunConfig& config, const Origins& origins, Problem
                   "must be 1 to 64 letters, digits, '-', '_' or '.'");
     check_model(check, config);
     check_training(check, config);
-    check_island(check, config.island, "island.");
+    check_island(check, config, config.island, "island.");
     check_micro_batch(check, config.train, config.island.dp, "[island]");
     check_sites(check, config);
     check_address(check, "coordinator.address", config.coordinator.address, config.security.mode);

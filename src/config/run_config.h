@@ -110,6 +110,12 @@ struct IslandConfig {
     std::int64_t pp = 1;
     std::int64_t cp = 1;
     std::int64_t dp = 0;       // derived: ranks / (tp · pp · cp)
+    std::string schedule;      // derived: "1f1b" for pp > 1, else "serial"
+    std::int64_t chunks = 0;   // pipeline stages of a rank; derived: 2 for an interleaved schedule, else 1
+    std::string stage_layers;  // "3,3,2": of each pipeline stage; "" = nearly equal numbers
+    std::int64_t strand_micro_batches = 0;  // whose activations strands may hold at once; 0 = the least
+    bool zero = false;                      // optimizer state split over data-parallel ranks (ZeRO-1)
+    std::string executor = "event";
     std::int64_t threads = 0;  // per rank; 0 = the machine's processors divided by its ranks
     Device device = Device::cpu;
     std::int64_t restarts = 3;  // of the island in one run

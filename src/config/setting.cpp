@@ -170,7 +170,9 @@ void override_site(const std::string& name, Setting setting, Settings& settings,
 }  // namespace
 
 void Problems::add(std::string_view where, std::string_view subject, std::string_view rule) {
-    lines_.push_back(fmt::format("{}: {}: {}", where, subject, rule));
+    auto line = fmt::format("{}: {}: {}", where, subject, rule);
+    // Sites that share a key of [island] would all blame it.
+    if (std::ranges::find(lines_, line) == lines_.end()) lines_.push_back(std::move(line));
 }
 
 void Problems::add(const Setting& setting, std::string_view rule) {

@@ -2,24 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "core/check.h"
+#include "island/island_programs.h"
 #include "island/loaded_program.h"
+#include "island/whole_tensors.h"
 #include "model/flops.h"
-#include "model/training_program.h"
+#include "model/model_layout.h"
 
 namespace atl {
 namespace {
-
-std::variant<AdamwAttributes, SgdAttributes> optimizer_attributes(const OptimConfig& optim) {
-    if (optim.kind == OptimKind::sgd) return SgdAttributes{optim.weight_decay, optim.grad_clip};
-    return AdamwAttributes{optim.beta1, optim.beta2, optim.epsilon, optim.weight_decay, optim.grad_clip};
-}
-
-ScratchRule scratch_rule(std::int32_t threads) {
-    return [threads](const Program& program, const Op& op) { return op_scratch_bytes(program, op, threads); };
-}
 
 std::string value_name(TensorKind kind, const std::string& tensor) {
     switch (kind) {
@@ -60,78 +54,99 @@ std::int64_t count_targets(std::span<const std::int32_t> targets) {
 }  // namespace
 
 struct Island::State {
-    State(const IslandOptions& options, IslandCollective* data_parallel)
-        : options(options), data_parallel(data_parallel), tensors(model_tensors(options.model)) {
-        ATOLL_CHECK_EQ(options.batch.micro_batches() % ranks(), 0, "micro-batches of a step over {} ranks",
-                       ranks());
-        for (const TensorSpec& tensor : tensors) sorted.push_back(&tensor);
-        std::ranges::sort(sorted, {}, [](const TensorSpec* tensor) { return tensor->name; });
+    State(const IslandOptions& island_options, const IslandLinks& island_links)
+        : options(island_options),
+          links(island_links),
+          place(place_of(options.parallel, links.rank)),
+          here(rank_shape(options.model, options.parallel, links.rank)),
+          tensors(model_tensors(options.model)),
+          parameters(parameter_layout(options.model, options.parallel), links.rank, links.messages,
+                     options.collective_timeout),
+          moments(moment_layout(options.model, options.parallel), links.rank, links.messages,
+                  options.collective_timeout) {
+        ATOLL_CHECK_EQ(options.batch.micro_batches() % options.parallel.dp, 0,
+                       "micro-batches of a step over {} data-parallel ranks", options.parallel.dp);
+        ATOLL_CHECK(links.world != nullptr || options.parallel.ranks() == 1, "nothing joins {} ranks",
+                    options.parallel.ranks());
+        for (const TensorSpec& tensor : tensors)
+            offsets[tensor.name] = static_cast<std::size_t>(element_count(tensor.shape));
+        std::size_t offset = 0;
+        for (auto& [name, entry] : offsets) offset += std::exchange(entry, offset);
         if (options.purpose == IslandPurpose::training) {
-            load(training, training_program(), nullptr);
+            load(training, training_program(options, links.rank), nullptr);
         } else {
             load_evaluation();
         }
     }
 
-    std::int32_t rank() const { return data_parallel == nullptr ? 0 : data_parallel->rank().value(); }
-    std::int32_t ranks() const { return data_parallel == nullptr ? 1 : data_parallel->size(); }
-    std::int64_t local_micro_batches() const { return options.batch.micro_batches() / ranks(); }
-
-    Program training_program() const {
-        return make_training_program(options.model,
-                                     {.sequences = options.batch.micro_batch,
-                                      .context = options.batch.context,
-                                      .micro_batches = static_cast<std::int32_t>(local_micro_batches()),
-                                      .dtype = options.dtype,
-                                      .rank = Rank(rank()),
-                                      .parallel = {.dp = ranks()},
-                                      .optimizer = optimizer_attributes(options.optim),
-                                      .scratch_bytes = scratch_rule(options.threads)});
-    }
+    std::int64_t local_micro_batches() const { return options.batch.micro_batches() / options.parallel.dp; }
+    // One rank of each replica speaks for it: the first of those that compute the loss.
+    bool speaks_for_replica() const { return place.tp == 0 && here.has_head; }
 
     void load(std::unique_ptr<LoadedProgram>& loaded, Program program, const ProgramMemory* share_with) {
-        ExecutorOptions executor{.threads = options.threads,
-                                 .collective_timeout = options.collective_timeout};
-        if (data_parallel != nullptr) executor.groups["dp"] = data_parallel;
         loaded = std::make_unique<LoadedProgram>(
             std::move(program), options.model,
-            ProgramMemoryOptions{.measure = options.measure_memory, .share_with = share_with}, executor);
+            ProgramMemoryOptions{.measure = options.measure_memory, .share_with = share_with},
+            ExecutorOptions{.threads = options.threads,
+                            .collective_timeout = options.collective_timeout,
+                            .groups = links.groups,
+                            .point_to_point = links.step_messages,
+                            .mode = options.mode});
     }
 
     void load_evaluation() {
         if (evaluation) return;
-        load(evaluation,
-             make_evaluation_program(options.model, {.sequences = options.batch.micro_batch,
-                                                     .context = options.batch.context,
-                                                     .dtype = options.dtype,
-                                                     .rank = Rank(rank()),
-                                                     .parallel = {.dp = ranks()},
-                                                     .scratch_bytes = scratch_rule(options.threads)}),
-             training ? &training->memory : nullptr);
+        load(evaluation, evaluation_program(options, links.rank), training ? &training->memory : nullptr);
     }
 
     LoadedProgram& holder() { return training ? *training : *evaluation; }  // of the parameters
-    BufferView tensor(TensorKind kind, const std::string& name) {
+    WholeTensors& layout_of(TensorKind kind) { return kind == TensorKind::parameter ? parameters : moments; }
+
+    // This rank's box of a tensor; an empty view if it holds none.
+    BufferView piece(TensorKind kind, const std::string& name) {
+        if (!layout_of(kind).box(name)) return {.dtype = options.dtype};
         return holder().memory.view(value_name(kind, name));
+    }
+
+    // Where the gateway has a tensor whole: in its own memory if it holds all of it, else in a buffer.
+    BufferView whole(TensorKind kind, const TensorSpec& spec) {
+        if (layout_of(kind).holds_whole(spec.name)) return piece(kind, spec.name);
+        if (links.rank != Rank(0)) return {.dtype = options.dtype};
+        const std::int64_t count = element_count(spec.shape);
+        whole_buffer.resize(
+            std::max(whole_buffer.size(), static_cast<std::size_t>(count)));  // room for either type
+        return {whole_buffer.data(), count, options.dtype, Device::cpu};
+    }
+
+    // A tensor's part of all parameters, which stand sorted by name.
+    template <class T>
+    std::span<T> part_of(const TensorSpec& spec, std::span<T> all) const {
+        ATOLL_CHECK_EQ(static_cast<std::int64_t>(all.size()), atl::parameter_count(options.model));
+        return all.subspan(offsets.at(spec.name), static_cast<std::size_t>(element_count(spec.shape)));
     }
 
     // Sums a few numbers over the ranks, exactly as long as they are counts.
     void sum_over_ranks(std::span<double> values) {
-        if (data_parallel != nullptr) data_parallel->all_reduce(view_of(values), options.collective_timeout);
+        if (links.world != nullptr) links.world->all_reduce(view_of(values), options.collective_timeout);
     }
 
     IslandOptions options;
-    IslandCollective* data_parallel;
+    IslandLinks links;
+    RankPlace place;
+    RankShape here;
     std::vector<TensorSpec> tensors;
-    std::vector<const TensorSpec*> sorted;  // by name
+    std::map<std::string, std::size_t> offsets;  // among all parameters, sorted by name
+    WholeTensors parameters;
+    WholeTensors moments;
+    std::vector<double> whole_buffer;
     std::unique_ptr<LoadedProgram> training;
     std::unique_ptr<LoadedProgram> evaluation;  // made when it is first needed
     std::int64_t optimizer_steps = 0;
     std::int64_t skipped_steps = 0;
 };
 
-Island::Island(const IslandOptions& options, IslandCollective* data_parallel)
-    : state_(std::make_unique<State>(options, data_parallel)) {}
+Island::Island(const IslandOptions& options, const IslandLinks& links)
+    : state_(std::make_unique<State>(options, links)) {}
 
 Island::~Island() = default;
 
@@ -142,14 +157,15 @@ const IslandOptions& Island::options() const {
 void Island::initialise(std::uint64_t seed) {
     State& s = *state_;
     for (const TensorSpec& spec : s.tensors) {
-        const BufferView view = tensor(TensorKind::parameter, spec.name);
-        const Box whole = Box::whole(spec.shape);
-        if (view.dtype == DType::f64) {
-            fill_initial(s.options.model, spec, seed, whole, view.as<double>());
-        } else {
-            fill_initial(s.options.model, spec, seed, whole, view.as<float>());
+        if (const auto box = s.parameters.box(spec.name)) {
+            const BufferView view = tensor(TensorKind::parameter, spec.name);
+            if (view.dtype == DType::f64) {
+                fill_initial(s.options.model, spec, seed, *box, view.as<double>());
+            } else {
+                fill_initial(s.options.model, spec, seed, *box, view.as<float>());
+            }
         }
-        if (!has_moments()) continue;
+        if (!has_moments() || !s.moments.box(spec.name)) continue;
         fill_with_zeros(tensor(TensorKind::first_moment, spec.name));
         fill_with_zeros(tensor(TensorKind::second_moment, spec.name));
     }
@@ -161,45 +177,60 @@ const std::vector<TensorSpec>& Island::tensors() const {
 }
 
 BufferView Island::tensor(TensorKind kind, const std::string& name) {
-    return state_->tensor(kind, name);
+    return state_->holder().memory.view(value_name(kind, name));
 }
 
 bool Island::has_moments() const {
     return state_->training != nullptr && state_->options.optim.kind == OptimKind::adamw;
 }
 
+std::vector<TensorKind> Island::tensor_kinds() const {
+    if (!has_moments()) return {TensorKind::parameter};
+    return {TensorKind::parameter, TensorKind::first_moment, TensorKind::second_moment};
+}
+
+void Island::collect(TensorKind kind, const VisitTensor& visit) {
+    for (const TensorSpec& spec : state_->tensors) {
+        const BufferView whole = state_->whole(kind, spec);
+        state_->layout_of(kind).collect(spec.name, state_->piece(kind, spec.name), whole);
+        if (whole.count > 0) visit(spec, whole);
+    }
+}
+
+void Island::distribute(TensorKind kind, const VisitTensor& fill) {
+    for (const TensorSpec& spec : state_->tensors) {
+        const BufferView whole = state_->whole(kind, spec);
+        if (state_->links.rank == Rank(0)) fill(spec, whole);
+        state_->layout_of(kind).distribute(spec.name, whole, state_->piece(kind, spec.name));
+    }
+}
+
 std::int64_t Island::parameter_count() const {
     return atl::parameter_count(state_->options.model);
 }
 
-void Island::copy_parameters(std::span<float> destination) const {
-    ATOLL_CHECK_EQ(static_cast<std::int64_t>(destination.size()), parameter_count());
-    for (const TensorSpec* spec : state_->sorted) {
-        const BufferView view = state_->tensor(TensorKind::parameter, spec->name);
-        copy_as_float(view, destination.first(static_cast<std::size_t>(view.count)));
-        destination = destination.subspan(static_cast<std::size_t>(view.count));
-    }
+void Island::copy_parameters(std::span<float> destination) {
+    collect(TensorKind::parameter, [&](const TensorSpec& spec, BufferView whole) {
+        if (!destination.empty()) copy_as_float(whole, state_->part_of(spec, destination));
+    });
 }
 
 void Island::set_parameters(std::span<const float> source) {
-    ATOLL_CHECK_EQ(static_cast<std::int64_t>(source.size()), parameter_count());
-    for (const TensorSpec* spec : state_->sorted) {
-        const BufferView view = state_->tensor(TensorKind::parameter, spec->name);
-        copy_from_float(source.first(static_cast<std::size_t>(view.count)), view);
-        source = source.subspan(static_cast<std::size_t>(view.count));
-    }
+    distribute(TensorKind::parameter, [&](const TensorSpec& spec, BufferView whole) {
+        copy_from_float(state_->part_of(spec, source), whole);
+    });
 }
 
-std::string Island::parameters_blake2b() const {
+std::string Island::parameters_blake2b() {
     std::vector<float> all(static_cast<std::size_t>(parameter_count()));
+    bool is_whole = true;
+    for (const TensorSpec& spec : state_->tensors)
+        is_whole = is_whole && (state_->links.rank == Rank(0) || state_->parameters.holds_whole(spec.name));
     copy_parameters(all);
+    if (!is_whole) return "";
     std::map<std::string, std::span<const float>> by_name;
-    std::span<const float> rest = all;
-    for (const TensorSpec* spec : state_->sorted) {
-        const auto count = static_cast<std::size_t>(element_count(spec->shape));
-        by_name[spec->name] = rest.first(count);
-        rest = rest.subspan(count);
-    }
+    for (const TensorSpec& spec : state_->tensors)
+        by_name[spec.name] = state_->part_of(spec, std::span<const float>(all));
     return atl::parameters_blake2b(by_name);
 }
 
@@ -211,6 +242,14 @@ void Island::set_optimizer_steps(std::int64_t steps) {
     state_->optimizer_steps = steps;
 }
 
+void Island::share_optimizer_steps() {
+    double steps = static_cast<double>(state_->optimizer_steps);
+    if (state_->links.world == nullptr) return;
+    state_->links.world->broadcast(view_of(std::span(&steps, 1)), Rank(0),
+                                   state_->options.collective_timeout);
+    state_->optimizer_steps = static_cast<std::int64_t>(steps);
+}
+
 std::int64_t Island::skipped_steps() const {
     return state_->skipped_steps;
 }
@@ -220,7 +259,7 @@ std::int64_t Island::local_micro_batches() const {
 }
 
 std::int64_t Island::micro_batch_of(std::int64_t local_index) const {
-    return local_index * state_->ranks() + state_->rank();
+    return local_index * state_->options.parallel.dp + state_->place.dp;
 }
 
 MicroBatchView Island::inputs(std::int64_t local_index) {
@@ -234,9 +273,9 @@ StepResult Island::step(double learning_rate) {
     const SystemClock clock;
     const TimePoint begin = clock.now();
     double tokens = 0;
-    for (std::int64_t k = 0; k < local_micro_batches(); ++k) {
-        tokens += static_cast<double>(count_targets(inputs(k).targets));
-    }
+    if (s.speaks_for_replica())
+        for (std::int64_t k = 0; k < local_micro_batches(); ++k)
+            tokens += static_cast<double>(count_targets(inputs(k).targets));
     s.sum_over_ranks({&tokens, 1});
     const double scalars[4] = {learning_rate, static_cast<double>(s.optimizer_steps + 1), tokens, 0};
     std::ranges::copy(scalars, s.training->memory.view("scalars").as<double>().begin());
@@ -244,7 +283,8 @@ StepResult Island::step(double learning_rate) {
     s.training->executor.run();
 
     StepResult result;
-    for (std::int64_t k = 0; k < local_micro_batches(); ++k) result.loss_sum += s.training->loss(k);
+    if (s.speaks_for_replica())
+        for (std::int64_t k = 0; k < local_micro_batches(); ++k) result.loss_sum += s.training->loss(k);
     s.sum_over_ranks({&result.loss_sum, 1});
     const double norm2 = s.training->memory.view("norm2").as<double>()[0];
     result.tokens = static_cast<std::int64_t>(tokens);
@@ -259,11 +299,14 @@ EvaluationResult Island::evaluate(const EvaluationWindows& windows, std::int64_t
     State& s = *state_;
     s.load_evaluation();
     const std::int64_t at_once = s.options.batch.micro_batch;
+    const std::int64_t replicas = s.options.parallel.dp;
     double sums[2] = {0, 0};  // loss, tokens
-    for (std::int64_t first = begin + s.rank() * at_once; first < end; first += s.ranks() * at_once) {
-        sums[1] += static_cast<double>(windows.read(first, end, s.evaluation->inputs(0)));
+    for (std::int64_t first = begin + s.place.dp * at_once; first < end; first += replicas * at_once) {
+        const std::int64_t targets = windows.read(first, end, s.evaluation->inputs(0));
         s.evaluation->executor.run();
+        if (!s.speaks_for_replica()) continue;
         sums[0] += s.evaluation->loss(0);
+        sums[1] += static_cast<double>(targets);
     }
     s.sum_over_ranks(sums);
     return {sums[0], static_cast<std::int64_t>(sums[1])};
@@ -279,7 +322,7 @@ void Island::reset_times() {
 
 double Island::flops_per_step() const {
     const IslandOptions& o = state_->options;
-    const auto tokens = static_cast<double>(local_micro_batches() * o.batch.micro_batch_tokens());
+    const auto tokens = static_cast<double>(o.batch.block_tokens()) / o.parallel.ranks();
     return tokens * (forward_flops_per_token(o.model, o.batch.context) +
                      backward_flops_per_token(o.model, o.batch.context));
 }

@@ -2,42 +2,29 @@
 // inner step at a time. Programs, memory and executors are inside.
 //
 // Data: the caller writes micro-batches straight into the program's input memory (inputs()), then calls step().
-// Data-parallel rank d of n holds the site's micro-batches d, d + n, d + 2 n, …
-// State: logical tensors by Hugging Face name, row-major, in the island's dtype; parameters and moments. Views
-// stay valid, and their bytes the island's, for its whole life; they may be read and written between calls.
+// Data-parallel rank d of n holds the site's micro-batches d, d + n, d + 2 n, …; ranks that share a replica of the model
+// get the same ones.
+// State: logical tensors by Hugging Face name, row-major, in the island's dtype; parameters and moments. A rank holds a
+// box of each, or none; whole tensors come together on the gateway, rank 0. Views stay valid, and their bytes the
+// island's, for its whole life; they may be read and written between calls.
+// Collective calls (marked so): every rank makes them in the same order.
 // Threads: one caller. Errors: CommError when a rank of the island is lost (the island is then dead); CheckError.
 // Cost: memory as predicted_bytes() says, allocated in the constructor; a step allocates nothing.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "comm/island/collective.h"
-#include "config/run_config.h"
 #include "data/evaluation_windows.h"
-#include "data/micro_batch.h"
 #include "engine/executor.h"
-#include "model/model_shape.h"
+#include "island/island_options.h"
 #include "model/tensors.h"
 
 namespace atl {
-
-// evaluation: no gradients, no moments, no step().
-enum class IslandPurpose : std::uint8_t { training, evaluation };
-
-struct IslandOptions {
-    ModelShape model;
-    OptimConfig optim;
-    BatchShape batch;  // of the whole site
-    IslandPurpose purpose = IslandPurpose::training;
-    std::int32_t threads = 1;
-    DType dtype = DType::f32;  // f64 for tests
-    Milliseconds collective_timeout{300'000};
-    bool measure_memory = false;  // fill arenas with a pattern, so that measured_bytes() is exact
-};
 
 struct StepResult {
     double loss_sum = 0;       // over the site's tokens that have a loss
@@ -58,8 +45,7 @@ enum class TensorKind : std::uint8_t { parameter, first_moment, second_moment };
 
 class Island {
   public:
-    // `data_parallel` joins the ranks of this island that share its tensors; null for an island of one rank.
-    explicit Island(const IslandOptions& options, IslandCollective* data_parallel = nullptr);
+    explicit Island(const IslandOptions& options, const IslandLinks& links = {});
     ~Island();
     Island(const Island&) = delete;
     Island& operator=(const Island&) = delete;
@@ -71,27 +57,39 @@ class Island {
 
     // Logical tensors in the model's order. Plain gradient descent has no moments.
     const std::vector<TensorSpec>& tensors() const;
-    BufferView tensor(TensorKind kind, const std::string& name);
+    BufferView tensor(TensorKind kind, const std::string& name);  // this rank's box of it; it must hold one
     bool has_moments() const;
-    // All parameters as fp32, tensors sorted by name, one behind the other: what the outer loop works on.
+    std::vector<TensorKind> tensor_kinds() const;  // parameters, and moments if there are any
+
+    // Collective: every tensor of a kind, whole, in the model's order. collect shows them where they are whole: on the
+    // gateway, and on ranks that hold all of them anyway. distribute has them written on the gateway, and brings them to
+    // whoever holds part of them. A view is valid during the call alone.
+    using VisitTensor = std::function<void(const TensorSpec&, BufferView whole)>;
+    void collect(TensorKind kind, const VisitTensor& visit);
+    void distribute(TensorKind kind, const VisitTensor& fill);
+
+    // Collective: all parameters as fp32, tensors sorted by name, one behind the other: what the outer loop works on.
+    // Spans that are empty take no part in it but for this rank's boxes.
     std::int64_t parameter_count() const;
-    void copy_parameters(std::span<float> destination) const;
+    void copy_parameters(std::span<float> destination);
     void set_parameters(std::span<const float> source);
-    std::string parameters_blake2b() const;  // of the bytes copy_parameters gives
+    std::string
+    parameters_blake2b();  // collective: of the bytes copy_parameters gives; "" where they are not whole
 
     // The optimizer's own count of steps applied (Adam's t); part of a checkpoint.
     std::int64_t optimizer_steps() const;
     void set_optimizer_steps(std::int64_t steps);
+    void share_optimizer_steps();        // collective: the gateway's becomes everybody's
     std::int64_t skipped_steps() const;  // whose gradient norm was not finite, since construction
 
     // One inner step: fill inputs(k) with the site's micro-batch micro_batch_of(k) for each k, then call step().
     std::int64_t local_micro_batches() const;
     std::int64_t micro_batch_of(std::int64_t local_index) const;
     MicroBatchView inputs(std::int64_t local_index);
-    StepResult step(double learning_rate);
+    StepResult step(double learning_rate);  // collective
 
-    // Sums over windows [begin, end), with the parameters as they are now; every rank of the island calls it, and
-    // each computes its share. The windows' micro_batch and context must be the island's.
+    // Collective: sums over windows [begin, end), with the parameters as they are now; each replica of the model computes
+    // its share. The windows' micro_batch and context must be the island's.
     EvaluationResult evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end);
 
     StepTimes times() const;

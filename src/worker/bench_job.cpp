@@ -57,12 +57,7 @@ void print_table(const BenchResult& result) {
 int run_bench_job(const BenchJob& job) {
     const RunConfig& config = job.config;
     const BenchResult result =
-        run_bench({.island = {.model = shape_of(config.model),
-                              .optim = config.optim,
-                              .batch = {.context = config.model.context,
-                                        .sequences_per_step = config.train.sequences_per_step,
-                                        .micro_batch = config.train.micro_batch},
-                              .threads = job.threads},
+        run_bench({.island = island_options(config, config.sites.front().island, job.threads),
                    .steps = job.steps,
                    .seed = static_cast<std::uint64_t>(config.run.seed)});
     if (job.json)

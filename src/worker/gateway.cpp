@@ -111,21 +111,22 @@ void Gateway::load(const site_action::LoadState& order) {
     const StartFrom& from = order.from;
     std::optional<RoundPlan> plan;
     if (from.kind == StartFrom::Kind::checkpoint) {
+        parts_.team.announce(RankOrder::move(RankOrder::Kind::take_state));
         ReadCheckpoint read =
             read_site_checkpoint(parts_.files, parts_.checkpoints, from.step, island, outer_);
         plan = std::move(read.open_plan);
         parts_.reporter.go_on_from(read.progress);
         parts_.log.info("[worker] going on from the checkpoint of step {}", from.step);
     } else {
-        island.initialise(static_cast<std::uint64_t>(parts_.config.run.seed));
-        if (parts_.config.model.init != "random")
+        initialise();
+        if (parts_.config.model.init != "random") {
+            parts_.team.announce(RankOrder::move(RankOrder::Kind::take_parameters));
             read_initial_parameters(parts_.files, parts_.config.model.init, island);
-        island.copy_parameters(outer_.anchor());
+        }
+        collect_parameters(outer_.anchor());
         std::ranges::fill(outer_.momentum(), 0.0f);
         std::ranges::fill(outer_.residual(), 0.0f);
     }
-    parts_.team.announce(RankOrder::take_state(true));
-    parts_.trainer.take_state(true);
     steps_done_ = from.step;
     state_loaded(from.round, from.step, from.state_hash, std::move(plan));
 }
@@ -142,12 +143,9 @@ void Gateway::fetch(const site_action::FetchState& order) {
         return;
     }
     parts_.log.info("[worker] took over the state of round {} from other sites", fetched.version->round);
-    Island& island = parts_.trainer.island();
-    island.initialise(static_cast<std::uint64_t>(parts_.config.run.seed));  // moments begin at zero
-    island.set_parameters(outer_.anchor());
+    initialise();  // moments begin at zero
+    spread_parameters(outer_.anchor());
     std::ranges::fill(outer_.residual(), 0.0f);  // it was this site's own; the donors have others
-    parts_.team.announce(RankOrder::take_state(true));
-    parts_.trainer.take_state(true);
     steps_done_ = fetched.version->step;
     state_loaded(fetched.version->round, fetched.version->step, fetched.version->state_hash, {});
 }
@@ -196,7 +194,7 @@ void Gateway::train_one_step() {
 }
 
 void Gateway::contribute() {
-    parts_.trainer.island().copy_parameters(local_);
+    collect_parameters(local_);
     auto delta = parts_.exchange.buffer(parts_.trainer.island().parameter_count());
     contribution(outer_.anchor(), local_, *delta);
     if (!outer_.residual().empty()) {
@@ -228,11 +226,9 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
     if (!order.contributed) settings.alpha = 0.0f;
     if (order.contributed && loss_) std::ranges::copy(*loss_, outer_.residual().begin());
     loss_.reset();
-    parts_.trainer.island().copy_parameters(local_);
+    collect_parameters(local_);
     apply_outer(settings, parts_.exchange.mean(commit.fragment), outer_.anchor(), outer_.momentum(), local_);
-    parts_.trainer.island().set_parameters(local_);
-    parts_.team.announce(RankOrder::take_state(false));
-    parts_.trainer.take_state(false);
+    spread_parameters(local_);
 
     const RoundTraffic traffic = parts_.exchange.last_traffic();
     exchange_seconds_ += traffic.seconds;
@@ -271,15 +267,29 @@ ExchangeTotals Gateway::exchange_totals() {
 }
 
 void Gateway::return_to_anchor() {
-    parts_.trainer.island().set_parameters(outer_.anchor());
-    parts_.team.announce(RankOrder::take_state(false));
-    parts_.trainer.take_state(false);
+    spread_parameters(outer_.anchor());
+}
+
+void Gateway::initialise() {
+    parts_.team.announce(RankOrder::move(RankOrder::Kind::initialise));
+    parts_.trainer.island().initialise(static_cast<std::uint64_t>(parts_.config.run.seed));
+}
+
+void Gateway::collect_parameters(std::span<float> destination) {
+    parts_.team.announce(RankOrder::move(RankOrder::Kind::give_parameters));
+    parts_.trainer.island().copy_parameters(destination);
+}
+
+void Gateway::spread_parameters(std::span<const float> source) {
+    parts_.team.announce(RankOrder::move(RankOrder::Kind::take_parameters));
+    parts_.trainer.island().set_parameters(source);
 }
 
 void Gateway::write_checkpoint(const CheckpointRef& ref) {
     // The run may end while a step was under way: what is written is the state as it is now.
     const CheckpointRef now{steps_done_, ref.round, ref.state_hash};
     const bool inside = open_plan_ && steps_done_ > open_plan_->first_step;
+    parts_.team.announce(RankOrder::move(RankOrder::Kind::give_state));
     write_site_checkpoint(parts_.files, parts_.checkpoints, parts_.config, now,
                           inside ? &*open_plan_ : nullptr, parts_.trainer.island(), outer_,
                           parts_.reporter.progress());

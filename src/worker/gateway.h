@@ -68,8 +68,12 @@ class Gateway {
     void evaluate(Round round);
     int stop(int exit_code);
 
-    // Local weights become the outer ones, on every rank.
+    // Local weights become the outer ones.
     void return_to_anchor();
+    // What the gateway does together with the island's other ranks.
+    void initialise();
+    void collect_parameters(std::span<float> destination);
+    void spread_parameters(std::span<const float> source);
     void state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan);
     void publish(Round round, const Hash128& state_hash);
     void close_round();

@@ -10,13 +10,12 @@ namespace {
 constexpr Milliseconds kWaitInterval{1000};
 
 // Orders travel as fp64, the collectives' only type that holds a step number exactly.
-using Words = std::array<double, 7>;
+using Words = std::array<double, 6>;
 
 Words encode(const RankOrder& order) {
-    return {static_cast<double>(order.kind),     static_cast<double>(order.step),
-            static_cast<double>(order.block),    static_cast<double>(order.begin),
-            static_cast<double>(order.end),      order.with_moments ? 1.0 : 0.0,
-            static_cast<double>(order.exit_code)};
+    return {static_cast<double>(order.kind),  static_cast<double>(order.step),
+            static_cast<double>(order.block), static_cast<double>(order.begin),
+            static_cast<double>(order.end),   static_cast<double>(order.exit_code)};
 }
 
 RankOrder decode(const Words& words) {
@@ -25,8 +24,7 @@ RankOrder decode(const Words& words) {
             .block = static_cast<std::int64_t>(words[2]),
             .begin = static_cast<std::int64_t>(words[3]),
             .end = static_cast<std::int64_t>(words[4]),
-            .with_moments = words[5] != 0,
-            .exit_code = static_cast<int>(words[6])};
+            .exit_code = static_cast<int>(words[5])};
 }
 
 }  // namespace

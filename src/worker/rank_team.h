@@ -16,27 +16,27 @@ namespace atl {
 
 struct RankOrder {
     enum class Kind : std::uint8_t {
-        wait = 0,   // nothing yet
-        train = 1,  // one inner step: `step` (from 0) on data block `block`
-        take_state =
-            2,  // parameters from the gateway; with moments and the optimizer's count if `with_moments`
-        evaluate = 3,  // windows [begin, end)
-        stop = 4,      // end with `exit_code`
+        wait = 0,             // nothing yet
+        train = 1,            // one inner step: `step` (from 0) on data block `block`
+        evaluate = 2,         // windows [begin, end)
+        initialise = 3,       // parameters from the seed, moments zero
+        give_parameters = 4,  // parameters to the gateway
+        take_parameters = 5,  // … and from it
+        give_state = 6,       // all that the island holds to the gateway
+        take_state = 7,       // … and from it, with the optimizer's count of steps
+        stop = 8,             // end with `exit_code`
     };
     Kind kind = Kind::wait;
     std::int64_t step = 0;
     std::int64_t block = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
-    bool with_moments = false;
     int exit_code = 0;
 
     static RankOrder train(std::int64_t step, std::int64_t block) {
         return {.kind = Kind::train, .step = step, .block = block};
     }
-    static RankOrder take_state(bool with_moments) {
-        return {.kind = Kind::take_state, .with_moments = with_moments};
-    }
+    static RankOrder move(Kind kind) { return {.kind = kind}; }  // initialise, give_… and take_…
     static RankOrder evaluate(std::int64_t begin, std::int64_t end) {
         return {.kind = Kind::evaluate, .begin = begin, .end = end};
     }

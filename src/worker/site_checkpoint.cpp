@@ -15,18 +15,15 @@ namespace {
 
 constexpr const char* kOpenPlan = "round/plan";
 
-struct Section {
-    TensorKind kind;
-    const char* name;
-};
-
-std::vector<Section> sections(const Island& island) {
-    std::vector<Section> all{{TensorKind::parameter, "parameters"}};
-    if (island.has_moments()) {
-        all.push_back({TensorKind::first_moment, "moment1"});
-        all.push_back({TensorKind::second_moment, "moment2"});
+const char* section_of(TensorKind kind) {
+    switch (kind) {
+        case TensorKind::parameter:
+            return "parameters";
+        case TensorKind::first_moment:
+            return "moment1";
+        default:
+            return "moment2";
     }
-    return all;
 }
 
 void read_into(const CheckpointReader& reader, const std::string& name, const BufferView& values) {
@@ -87,10 +84,10 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
     for (const auto& tensor : island.tensors()) shapes[tensor.name] = tensor.shape;
     CheckpointWriter writer(files, checkpoint_directory(names.checkpoints, ref.step), {.site = names.site},
                             metadata);
-    for (const auto& section : sections(island))
-        for (const auto& tensor : island.tensors())
-            writer.add(fmt::format("{}/{}", section.name, tensor.name), tensor.shape,
-                       island.tensor(section.kind, tensor.name));
+    for (const TensorKind kind : island.tensor_kinds())
+        island.collect(kind, [&](const TensorSpec& tensor, BufferView whole) {
+            writer.add(fmt::format("{}/{}", section_of(kind), tensor.name), tensor.shape, whole);
+        });
     if (open_plan != nullptr) writer.add_bytes(kOpenPlan, encode(*open_plan));
     for (const auto& section : outer.sections())
         writer.add(section.name, shapes.at(section.name.substr(section.name.find('/') + 1)),
@@ -122,12 +119,13 @@ std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const Si
 ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
                                     Island& island, OuterFragment& outer) {
     const CheckpointReader reader(files, site_directory(names, step));
-    for (const auto& section : sections(island))
-        for (const auto& tensor : island.tensors())
-            read_into(reader, fmt::format("{}/{}", section.name, tensor.name),
-                      island.tensor(section.kind, tensor.name));
+    for (const TensorKind kind : island.tensor_kinds())
+        island.distribute(kind, [&](const TensorSpec& tensor, BufferView whole) {
+            read_into(reader, fmt::format("{}/{}", section_of(kind), tensor.name), whole);
+        });
     for (const auto& section : outer.sections()) reader.read(section.name, section.values);
     island.set_optimizer_steps(reader.metadata().optimizer_step);
+    island.share_optimizer_steps();
     ReadCheckpoint read;
     read.progress = progress_from_json(nlohmann::json::parse(reader.metadata().extra).at("progress"));
     if (reader.contains(kOpenPlan)) read.open_plan = decode_round_plan(reader.read_bytes(kOpenPlan));
@@ -137,15 +135,15 @@ ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpoin
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island) {
     const CheckpointReader reader(files, path);
     const std::string section = reader.section("anchor").empty() ? "parameters" : "anchor";
-    for (const auto& tensor : island.tensors()) {
+    island.distribute(TensorKind::parameter, [&](const TensorSpec& tensor, BufferView whole) {
         const std::string name = section + "/" + tensor.name;
         if (!reader.contains(name) || element_count(reader.tensor(name).shape) != element_count(tensor.shape))
             throw UserError(
                 fmt::format("model.init = \"{}\": it holds no tensor {} of {} elements; is it a checkpoint "
                             "of this model?",
                             path.string(), tensor.name, element_count(tensor.shape)));
-        read_into(reader, name, island.tensor(TensorKind::parameter, tensor.name));
-    }
+        read_into(reader, name, whole);
+    });
 }
 
 }  // namespace atl

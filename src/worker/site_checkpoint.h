@@ -3,7 +3,10 @@
 // the local parameters).
 //
 // Sections of a checkpoint (src/checkpoint/FORMAT.md): parameters, moment1, moment2, anchor, outer_momentum,
-// residual. Threads: one caller. Errors: StorageError, CorruptDataError; a checkpoint of another model is a UserError.
+// residual. Tensors are written whole, whatever the island's layout, so a run goes on under another one.
+//
+// What moves the island's tensors is collective: the island's other ranks give or take their state meanwhile.
+// Threads: one caller. Errors: StorageError, CorruptDataError; a checkpoint of another model is a UserError.
 #pragma once
 
 #include <filesystem>

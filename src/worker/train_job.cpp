@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <random>
 
-#include "comm/island/gloo_collective.h"
-#include "comm/island/rendezvous.h"
 #include "comm/site/make_transport.h"
 #include "config/load_config.h"
 #include "coordinator/coordinator_link.h"
@@ -13,6 +10,7 @@
 #include "island/bench.h"
 #include "metrics/progress.h"
 #include "worker/gateway.h"
+#include "worker/island_connections.h"
 #include "worker/jobs.h"
 #include "worker/termination_signal.h"
 
@@ -25,45 +23,13 @@ SiteId site_id(const RunConfig& config, const std::string& name) {
     throw UserError(fmt::format("--site {}: the config names no such site", name));
 }
 
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
+IslandOptions options_of_island(const TrainJob& job, const RunConfig& config) {
+    const SiteConfig& site = config.sites[static_cast<std::size_t>(site_id(config, job.site).value())];
+    if (site.island.ranks != job.ranks)
+        throw UserError(fmt::format("[worker] site {} has island.ranks = {}, but {} ranks were launched",
+                                    job.site, site.island.ranks, job.ranks));
+    return island_options(config, site.island, job.threads);
 }
-
-// The two groups of an island's ranks: one for gradients, used during a step, one for orders, used between steps.
-class IslandGroups {
-  public:
-    explicit IslandGroups(const TrainJob& job, Milliseconds timeout) {
-        if (job.ranks == 1) return;
-        const Rank rank(job.rank);
-        const bool one_machine = !job.rendezvous.empty();
-        const std::string host = environment("MASTER_ADDR");
-        const auto port = static_cast<std::uint16_t>(std::atoi(environment("MASTER_PORT").c_str()));
-        if (!one_machine && (host.empty() || port == 0))
-            throw UserError(
-                "[worker] WORLD_SIZE is above 1: MASTER_ADDR and MASTER_PORT must say where rank 0 is");
-        rendezvous_ = one_machine ? make_file_rendezvous(job.rendezvous, rank, job.ranks)
-                                  : make_tcp_rendezvous(host, port, rank, job.ranks);
-        const std::string interface = environment("GLOO_SOCKET_IFNAME");
-        const std::string address = !interface.empty() ? address_of_interface(interface)
-                                    : one_machine      ? "127.0.0.1"
-                                                       : local_address_towards(host, port);
-        for (auto* group : {&gradients_, &orders_})
-            *group = make_gloo_collective({.group = group == &gradients_ ? "dp" : "orders",
-                                           .rank = rank,
-                                           .size = job.ranks,
-                                           .address = address,
-                                           .connect_timeout = timeout},
-                                          *rendezvous_);
-    }
-    IslandCollective* gradients() { return gradients_.get(); }
-    IslandCollective* orders() { return orders_.get(); }
-
-  private:
-    std::unique_ptr<Rendezvous> rendezvous_;
-    std::unique_ptr<IslandCollective> gradients_;
-    std::unique_ptr<IslandCollective> orders_;
-};
 
 // A port that the configuration leaves open is the coordinator's choice; it writes it to the run directory.
 ControlClientOptions control_options(const RunConfig& config, const std::filesystem::path& run_directory) {
@@ -160,9 +126,14 @@ int run_train_job(const TrainJob& job, FileSystem& files) {
     log.also_to(job.run_directory / "log.txt");
     const RunConfig config = load_config(files, {.file = job.run_directory / "config.toml"}).config;
     try {
-        IslandGroups groups(job, Milliseconds(config.timeouts.startup_ms));
-        Trainer trainer(config, files, job.threads, groups.gradients());
-        RankTeam team(groups.orders(), clock, Milliseconds(config.timeouts.island_ms));
+        const IslandOptions island = options_of_island(job, config);
+        const IslandConnections connections({.rank = Rank(job.rank),
+                                             .ranks = job.ranks,
+                                             .directory = job.rendezvous,
+                                             .timeout = Milliseconds(config.timeouts.startup_ms)},
+                                            island);
+        Trainer trainer(config, files, island, connections.links());
+        RankTeam team(connections.orders(), clock, Milliseconds(config.timeouts.island_ms));
         if (!team.is_gateway()) return trainer.serve(team);
         if (!job.dump_batches.empty()) trainer.dump_batches(files, job.dump_batches / (job.site + ".bin"));
         return run_gateway(job, config, files, clock, log, trainer, team, termination);

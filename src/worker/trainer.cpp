@@ -19,23 +19,14 @@ BatchShape batch_shape(const RunConfig& config) {
             .micro_batch = config.train.micro_batch};
 }
 
-IslandOptions island_options(const RunConfig& config, std::int32_t threads) {
-    return {.model = shape_of(config.model),
-            .optim = config.optim,
-            .batch = batch_shape(config),
-            .threads = threads,
-            .collective_timeout = Milliseconds(config.timeouts.island_ms)};
-}
-
 }  // namespace
 
-Trainer::Trainer(const RunConfig& config, const FileSystem& files, std::int32_t threads,
-                 IslandCollective* collective)
+Trainer::Trainer(const RunConfig& config, const FileSystem& files, const IslandOptions& island,
+                 const IslandLinks& links)
     : config_(config),
-      collective_(collective),
       corpus_(files, config.data.train, corpus_options(config)),
       batches_(corpus_, batch_shape(config), static_cast<std::uint64_t>(config.run.seed)),
-      island_(std::make_unique<Island>(island_options(config, threads), collective)) {
+      island_(std::make_unique<Island>(island, links)) {
     if (config.data.validation.empty()) return;
     validation_.emplace(files, config.data.validation, corpus_options(config));
     windows_.emplace(*validation_, EvaluationShape{.context = config.model.context,
@@ -72,21 +63,6 @@ EvaluationResult Trainer::evaluate(std::int64_t begin, std::int64_t end) {
     return windows_ ? island_->evaluate(*windows_, begin, end) : EvaluationResult{};
 }
 
-void Trainer::take_state(bool with_moments) {
-    if (collective_ == nullptr) return;
-    const Milliseconds timeout(config_.timeouts.island_ms);
-    std::vector kinds{TensorKind::parameter};
-    if (with_moments && island_->has_moments())
-        kinds.insert(kinds.end(), {TensorKind::first_moment, TensorKind::second_moment});
-    for (const TensorKind kind : kinds)
-        for (const auto& tensor : island_->tensors())
-            collective_->broadcast(island_->tensor(kind, tensor.name), Rank(0), timeout);
-    if (!with_moments) return;
-    double steps = static_cast<double>(island_->optimizer_steps());
-    collective_->broadcast(view_of(std::span(&steps, 1)), Rank(0), timeout);
-    island_->set_optimizer_steps(static_cast<std::int64_t>(steps));
-}
-
 int Trainer::serve(RankTeam& team) {
     for (;;) {
         const RankOrder order = team.receive();
@@ -96,8 +72,22 @@ int Trainer::serve(RankTeam& team) {
             case RankOrder::Kind::train:
                 train(order.step, order.block);
                 break;
+            case RankOrder::Kind::initialise:
+                island_->initialise(static_cast<std::uint64_t>(config_.run.seed));
+                break;
+            case RankOrder::Kind::give_parameters:
+                island_->copy_parameters({});
+                break;
+            case RankOrder::Kind::take_parameters:
+                island_->set_parameters({});
+                break;
+            case RankOrder::Kind::give_state:
+                for (const TensorKind kind : island_->tensor_kinds())
+                    island_->collect(kind, [](const TensorSpec&, BufferView) {});
+                break;
             case RankOrder::Kind::take_state:
-                take_state(order.with_moments);
+                for (const TensorKind kind : island_->tensor_kinds()) island_->distribute(kind, {});
+                island_->share_optimizer_steps();
                 break;
             case RankOrder::Kind::evaluate:
                 evaluate(order.begin, order.end);

@@ -1,5 +1,5 @@
-// Trainer: what every rank of an island does: inner steps on data blocks, evaluation, and taking over the gateway's
-// state. Owns the corpus and the island.
+// Trainer: what every rank of an island does: inner steps on data blocks, evaluation, and its part in moving
+// the island's state to the gateway and back. Owns the corpus and the island.
 //
 // Threads: one caller. Errors: UserError for data that is not there, CommError for a lost rank.
 #pragma once
@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 
-#include "comm/island/collective.h"
 #include "config/run_config.h"
 #include "core/file_system.h"
 #include "data/batch_dump.h"
@@ -21,9 +20,9 @@ namespace atl {
 
 class Trainer {
   public:
-    // `collective` joins all ranks of the island; null for one rank. All arguments outlive the trainer.
-    Trainer(const RunConfig& config, const FileSystem& files, std::int32_t threads,
-            IslandCollective* collective);
+    // All arguments outlive the trainer.
+    Trainer(const RunConfig& config, const FileSystem& files, const IslandOptions& island,
+            const IslandLinks& links);
 
     Island& island() { return *island_; }
     const BatchReader& batches() const { return batches_; }
@@ -35,8 +34,6 @@ class Trainer {
     // Inner step `step` (from 0) on the block with this number in the endless stream.
     StepResult train(std::int64_t step, std::int64_t block);
     EvaluationResult evaluate(std::int64_t begin, std::int64_t end);
-    // Parameters, and with moments all that an inner optimizer remembers, become the gateway's on every rank.
-    void take_state(bool with_moments);
 
     // A rank that is not the gateway: executes orders until it is told to stop. Returns the exit code.
     int serve(RankTeam& team);
@@ -45,7 +42,6 @@ class Trainer {
     void dump_block(std::int64_t step, std::int64_t block);
 
     RunConfig config_;
-    IslandCollective* collective_;
     Corpus corpus_;
     BatchReader batches_;
     std::optional<BatchDump> dump_;

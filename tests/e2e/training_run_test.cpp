@@ -257,5 +257,31 @@ TEST_F(TrainingRun, an_island_of_two_ranks_trains_as_one_rank_does) {
     for (const auto& [step, loss] : expected) EXPECT_NEAR(got.at(step), loss, 1e-4 * loss) << "step " << step;
 }
 
+TEST_F(TrainingRun, islands_that_cut_the_model_differently_agree_and_go_on_in_other_layouts) {
+    const auto config = runs_.write_config({"east", "west"}, {{"train.steps", "8"}});
+    const auto cut = [](const std::string& site, const std::string& degree) {
+        return std::vector<std::string>{"--set", "site." + site + "." + degree};
+    };
+    const auto join = [](std::vector<std::string> first, const std::vector<std::string>& second) {
+        first.insert(first.end(), second.begin(), second.end());
+        return first;
+    };
+    const auto plain = runs_.run("plain", config);
+    const auto first =
+        runs_.run("cut", config, join(join(cut("east", "tp=2"), cut("west", "pp=2")), {"--stop-at", "6"}));
+    const auto second = runs_.run("cut", config,
+                                  join(join(cut("east", "pp=2"), cut("east", "schedule=strands")),
+                                       cut("east", "stage_layers=\"0,1,1,0\"")));
+    for (const auto* outcome : {&plain, &first, &second}) {
+        ASSERT_TRUE(outcome->status.ok()) << outcome->log;
+        const auto& sites = outcome->summary.at("sites");
+        EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"));
+    }
+    EXPECT_EQ(second.summary.at("steps"), 8);
+    for (const char* site : {"east", "west"})
+        for (const auto& [step, loss] : runs_.losses("plain", site))
+            EXPECT_NEAR(runs_.losses("cut", site).at(step), loss, 2e-4 * loss) << site << " step " << step;
+}
+
 }  // namespace
 }  // namespace atl::test

@@ -3,19 +3,21 @@
 
 #include <csignal>
 
-#include "comm/island/local_collective.h"
 #include "support/island_processes.h"
 #include "support/island_testing.h"
+#include "support/local_island.h"
 #include "support/threads.h"
 
 namespace atl {
 namespace {
 
 std::string hash_of_threads(std::int32_t ranks, int steps) {
-    auto groups = make_local_collectives(ranks, "dp");
+    IslandOptions options = test::small_island(test::small_llama(), 1);
+    options.parallel.dp = ranks;
+    const test::LocalIsland local(options);
     std::vector<std::string> hashes(static_cast<std::size_t>(ranks));
     test::run_ranks(ranks, [&](std::int32_t rank) {
-        Island island(test::small_island(test::small_llama(), 1), groups[rank].get());
+        Island island(options, local.links(rank));
         island.initialise(4);
         for (int step = 0; step < steps; ++step) test::random_step(island, step);
         hashes[rank] = island.parameters_blake2b();

@@ -21,7 +21,13 @@ int run(int argc, char** argv) {
     const int steps = std::stoi(argv[4]);
     auto rendezvous = make_file_rendezvous(directory, rank, size);
     auto group = make_gloo_collective({.group = "dp", .rank = rank, .size = size}, *rendezvous);
-    Island island(test::small_island(test::small_llama(), 1), group.get());
+    auto options = test::small_island(test::small_llama(), 1);
+    options.parallel.dp = size;
+    Island island(options, {.rank = rank,
+                            .world = group.get(),
+                            .messages = nullptr,
+                            .groups = {{"dp", group.get()}},
+                            .step_messages = nullptr});
     island.initialise(4);
     try {
         for (int step = 0; steps == 0 || step < steps; ++step) {

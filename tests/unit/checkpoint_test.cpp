@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "checkpoint/box_copy.h"
+#include "layout/box_copy.h"
 #include "core/check.h"
 #include "core/error.h"
 #include "core/hash.h"

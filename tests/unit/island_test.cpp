@@ -5,12 +5,12 @@
 
 #include <cmath>
 
-#include "comm/island/local_collective.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "island/bench.h"
 #include "island/schedule.h"
 #include "support/island_testing.h"
+#include "support/local_island.h"
 #include "support/temporary_directory.h"
 #include "support/threads.h"
 
@@ -26,7 +26,7 @@ std::vector<ModelShape> all_models() {
     return {test::small_llama(false), test::small_llama(true), test::small_gpt2()};
 }
 
-std::vector<float> parameters_of(const Island& island) {
+std::vector<float> parameters_of(Island& island) {
     std::vector<float> values(static_cast<std::size_t>(island.parameter_count()));
     island.copy_parameters(values);
     return values;
@@ -40,11 +40,12 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }
 
 // Parameters after `steps` steps on dp ranks as threads; fails unless all ranks end with the same bits.
-std::vector<float> train_on_ranks(const IslandOptions& options, std::int32_t ranks, int steps) {
-    auto groups = make_local_collectives(ranks, "dp");
+std::vector<float> train_on_ranks(IslandOptions options, std::int32_t ranks, int steps) {
+    options.parallel.dp = ranks;
+    const test::LocalIsland local(options);
     std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
     test::run_ranks(ranks, [&](std::int32_t rank) {
-        Island island(options, groups[rank].get());
+        Island island(options, local.links(rank));
         island.initialise(kSeed);
         for (int step = 0; step < steps; ++step) random_step(island, step);
         results[rank] = parameters_of(island);
@@ -222,9 +223,10 @@ TEST(Island, evaluation_gives_the_loss_training_would_see_on_any_number_of_ranks
         EXPECT_EQ(lean.evaluate(windows, 0, count).loss_sum, all.loss_sum);
         EXPECT_LT(lean.predicted_bytes(), island.predicted_bytes());
 
-        auto groups = make_local_collectives(2, "dp");
+        options.parallel.dp = 2;
+        const test::LocalIsland local(options);
         test::run_ranks(2, [&](std::int32_t rank) {
-            Island half(options, groups[rank].get());
+            Island half(options, local.links(rank));
             half.initialise(kSeed);
             const EvaluationResult shared = half.evaluate(windows, 0, count);
             EXPECT_EQ(shared.tokens, all.tokens);
@@ -239,14 +241,16 @@ TEST(Island, evaluation_gives_the_loss_training_would_see_on_any_number_of_ranks
 }
 
 TEST(Island, a_lost_rank_ends_the_step_with_its_name_and_the_op) {
-    auto groups = make_local_collectives(2, "dp");
+    IslandOptions options = small_island(test::small_llama(), 1);
+    options.parallel.dp = 2;
+    test::LocalIsland local(options);
     std::string message;
     test::run_ranks(2, [&](std::int32_t rank) {
-        Island island(small_island(test::small_llama(), 1), groups[rank].get());
+        Island island(options, local.links(rank));
         island.initialise(kSeed);
         random_step(island, 0);
         if (rank == 1) {
-            groups[1].reset();
+            local.leave(1);
             return;
         }
         for (int attempt = 0; attempt < 2; ++attempt) {

@@ -1,4 +1,4 @@
-#include "checkpoint/box_copy.h"
+#include "layout/box_copy.h"
 
 namespace atl {
 

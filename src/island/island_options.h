@@ -1,0 +1,50 @@
+// What an island is made of: a model, its optimizer, its batches, how ranks share them, and what joins the ranks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "comm/island/collective.h"
+#include "comm/island/point_to_point.h"
+#include "config/run_config.h"
+#include "data/micro_batch.h"
+#include "model/parallel_shape.h"
+#include "program/execution_mode.h"
+#include "program/schedule_table.h"
+
+namespace atl {
+
+// evaluation: no gradients, no moments, no step().
+enum class IslandPurpose : std::uint8_t { training, evaluation };
+
+struct IslandOptions {
+    ModelShape model;
+    OptimConfig optim;
+    BatchShape batch;  // of the whole site
+    ParallelShape parallel;
+    ScheduleKind schedule = ScheduleKind::serial;
+    std::int32_t memory_micro_batches = 0;  // for strands; see ScheduleOptions
+    ExecutionMode mode = ExecutionMode::event;
+    IslandPurpose purpose = IslandPurpose::training;
+    std::int32_t threads = 1;
+    DType dtype = DType::f32;  // f64 for tests
+    Milliseconds collective_timeout{300'000};
+    bool measure_memory = false;  // fill arenas with a pattern, so that measured_bytes() is exact
+};
+
+// What a checked configuration says about one site's island.
+IslandOptions island_options(const RunConfig& config, const IslandConfig& island, std::int32_t threads);
+
+// What joins this rank to the others; all of it outlives the island. An island of one rank needs nothing.
+struct IslandLinks {
+    Rank rank;
+    // Between steps: all ranks.
+    IslandCollective* world = nullptr;
+    PointToPoint* messages = nullptr;
+    // Inside steps: by the programs' group names, and all ranks.
+    std::map<std::string, IslandCollective*> groups;
+    PointToPoint* step_messages = nullptr;  // null without pipeline stages
+};
+
+}  // namespace atl

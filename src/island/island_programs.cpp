@@ -1,0 +1,63 @@
+#include "island/island_programs.h"
+
+#include "core/check.h"
+#include "engine/executor.h"
+#include "model/training_program.h"
+#include "program/schedule.h"
+
+namespace atl {
+namespace {
+
+std::variant<AdamwAttributes, SgdAttributes> optimizer_attributes(const OptimConfig& optim) {
+    if (optim.kind == OptimKind::sgd) return SgdAttributes{optim.weight_decay, optim.grad_clip};
+    return AdamwAttributes{optim.beta1, optim.beta2, optim.epsilon, optim.weight_decay, optim.grad_clip};
+}
+
+ScratchRule scratch_rule(std::int32_t threads) {
+    return [threads](const Program& program, const Op& op) { return op_scratch_bytes(program, op, threads); };
+}
+
+}  // namespace
+
+Program training_program(const IslandOptions& options, Rank rank) {
+    const ParallelShape& parallel = options.parallel;
+    const auto micro_batches = static_cast<std::int32_t>(options.batch.micro_batches() / parallel.dp);
+    const StepOps step = emit_training_step(options.model, {.sequences = options.batch.micro_batch,
+                                                            .context = options.batch.context,
+                                                            .micro_batches = micro_batches,
+                                                            .dtype = options.dtype,
+                                                            .rank = rank,
+                                                            .parallel = parallel,
+                                                            .optimizer = optimizer_attributes(options.optim),
+                                                            .scratch_bytes = scratch_rule(options.threads)});
+    if (options.schedule == ScheduleKind::serial && parallel.pp == 1) return serial_schedule(step);
+    const ScheduleOptions schedule{.kind = options.schedule,
+                                   .ranks = parallel.pp,
+                                   .micro_batches = micro_batches,
+                                   .chunks = parallel.chunks,
+                                   .memory_micro_batches = options.memory_micro_batches};
+    ATOLL_CHECK(pipeline_of(schedule) == parallel.pipeline(),
+                "the model is cut into other stages than {} runs", name(options.schedule));
+    return expand(step, make_schedule_table(schedule));
+}
+
+Program evaluation_program(const IslandOptions& options, Rank rank) {
+    return make_evaluation_program(options.model, {.sequences = options.batch.micro_batch,
+                                                   .context = options.batch.context,
+                                                   .dtype = options.dtype,
+                                                   .rank = rank,
+                                                   .parallel = options.parallel,
+                                                   .scratch_bytes = scratch_rule(options.threads)});
+}
+
+std::map<std::string, std::vector<Rank>> island_groups(const IslandOptions& options, Rank rank) {
+    auto groups = evaluation_program(options, rank).groups;
+    if (options.purpose == IslandPurpose::training) groups.merge(training_program(options, rank).groups);
+    return groups;
+}
+
+bool has_stages(const ParallelShape& parallel) {
+    return parallel.pp > 1;
+}
+
+}  // namespace atl

@@ -1,0 +1,21 @@
+// The programs that an island's options mean for one rank. Pure functions: every rank can tell everybody's.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "island/island_options.h"
+#include "program/program.h"
+
+namespace atl {
+
+Program training_program(const IslandOptions& options, Rank rank);
+Program evaluation_program(const IslandOptions& options, Rank rank);
+
+// The collectives' groups of both programs, with their members.
+std::map<std::string, std::vector<Rank>> island_groups(const IslandOptions& options, Rank rank);
+// Whether steps send messages from rank to rank.
+bool has_stages(const ParallelShape& parallel);
+
+}  // namespace atl
