@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::uint32_t kOpeningMagic = 0x534C5441;  // "ATLS"
 constexpr std::uint32_t kOpeningVersion = 1;
-// Sends at the rate that a path delivers, also after a pause; a window that loss or idleness has shrunk would have to
-// grow again first. Where the system doesn't have it, its default remains.
+// Sends at the rate that it has measured whatever is lost by chance. Where the system doesn't have it, its default
+// remains.
 constexpr const char* kCongestionControl = "bbr";
 // The system holds no more than this of what it can't send yet, so that small frames need not wait behind megabytes.
 constexpr int kMostUnsentBytes = 1 << 20;
