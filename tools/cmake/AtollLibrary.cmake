@@ -1,11 +1,15 @@
-# atoll_library(NAME SOURCES ... [EXACT] [USES targets...] [PRIVATE_USES targets...])
-# One target per folder. EXACT: the same bits on every processor (see AtollToolchain.cmake).
+# atoll_library(NAME SOURCES ... [EXACT] [COLD] [USES targets...] [PRIVATE_USES targets...])
+# One target per folder. EXACT: the same bits on every processor (see AtollToolchain.cmake). COLD: nothing in it runs
+# often enough for -O2 to be worth the time it takes to compile.
 function(atoll_library name)
-    cmake_parse_arguments(arg "EXACT" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
+    cmake_parse_arguments(arg "EXACT;COLD" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC atoll_flags ${arg_USES} PRIVATE ${arg_PRIVATE_USES})
     if(arg_EXACT)
         target_link_libraries(${name} PRIVATE atoll_exact_arithmetic)
+    endif()
+    if(arg_COLD)
+        target_link_libraries(${name} PRIVATE atoll_cold_code)
     endif()
 endfunction()
 
@@ -33,7 +37,7 @@ function(atoll_test kind area)
         math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
     endif()
     add_executable(${name} ${arg_SOURCES})
-    target_link_libraries(${name} PRIVATE atoll_test_support ${arg_USES} GTest::gtest_main)
+    target_link_libraries(${name} PRIVATE atoll_test_support atoll_cold_code ${arg_USES} GTest::gtest_main)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${kind}.${area} COMMAND ${name})
     set_tests_properties(${kind}.${area} PROPERTIES LABELS ${kind} TIMEOUT ${arg_TIMEOUT}
