@@ -11,6 +11,7 @@
 #include "comm/island/rendezvous.h"
 #include "core/child_process.h"
 #include "core/error.h"
+#include "core/statistics.h"
 
 namespace atl::cli {
 namespace {

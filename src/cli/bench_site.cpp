@@ -17,6 +17,7 @@
 #include "coordinator/coordinator_link.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "core/statistics.h"
 #include "exchange/site_exchange.h"
 #include "metrics/progress.h"
 #include "rounds/overloaded.h"
@@ -268,13 +269,6 @@ BenchResult run_bench_site(Meeting& meeting, const std::string& local_host, cons
         meeting.announce(coordinator ? to_text(plan, coordinator->address()) : std::string()));
     BenchSite site(meeting, local_host, plan_of(agreed), agreed.at("coordinator"));
     return site.run();
-}
-
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    std::ranges::sort(values);
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace atl::cli

@@ -43,6 +43,4 @@ struct BenchResult {
 // `plan` is the host's; guests are told. `local_host`: the address at which the others reach this site.
 BenchResult run_bench_site(Meeting& meeting, const std::string& local_host, const BenchPlan& plan);
 
-double median(std::vector<double> values);
-
 }  // namespace atl::cli

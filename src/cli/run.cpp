@@ -1,7 +1,6 @@
 // `atoll run CONFIG`: the whole job on this machine, or one site of it with --site.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
@@ -29,16 +28,6 @@ struct RunOptions {
     std::filesystem::path dump_batches;
     bool json = false;
 };
-
-std::vector<int> allowed_processors() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    std::vector<int> processors;
-    if (::sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
-    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
-        if (CPU_ISSET(processor, &set)) processors.push_back(processor);
-    return processors;
-}
 
 // One launcher a run directory: a second one would mix two runs in it. Held until the process ends.
 class DirectoryLock {

@@ -1,6 +1,7 @@
 #include "cli/worker_command.h"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include "cli/command.h"
 #include "core/child_process.h"
@@ -8,21 +9,75 @@
 
 namespace atl::cli {
 
-int run_worker(const std::vector<std::string>& arguments) {
+namespace {
+
+ChildOptions worker(const std::vector<std::string>& arguments) {
     const auto program = program_directory() / "atoll-worker";
     if (!std::filesystem::exists(program))
         throw UserError(
             fmt::format("{} is missing: this build has no libtorch (-DATOLL_TORCH=OFF)", program.string()));
     ChildOptions options{.command = {program.string()}};
     options.command.insert(options.command.end(), arguments.begin(), arguments.end());
-    ChildProcess child(options);
-    for (;;) {
-        const auto status = child.wait_for(Milliseconds(60'000));
-        if (!status) continue;
-        if (status->signal != 0)
-            throw WorldError(fmt::format("atoll-worker ended with {}", to_string(*status)));
-        return status->code > kWrongInput ? kRunFailed : status->code;
+    return options;
+}
+
+int code_of(const ExitStatus& status) {
+    if (status.signal != 0) throw WorldError(fmt::format("atoll-worker ended with {}", to_string(status)));
+    return status.code > kWrongInput ? kRunFailed : status.code;
+}
+
+// Removed with all in it at the end.
+class MeetingDirectory {
+  public:
+    MeetingDirectory() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "atoll-island-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr)
+            throw StorageError(fmt::format("[bench] can't make a directory like {}", pattern));
+        path_ = pattern;
     }
+    ~MeetingDirectory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    MeetingDirectory(const MeetingDirectory&) = delete;
+    MeetingDirectory& operator=(const MeetingDirectory&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace
+
+int run_worker(const std::vector<std::string>& arguments) {
+    ChildProcess child(worker(arguments));
+    for (;;)
+        if (const auto status = child.wait_for(Milliseconds(60'000))) return code_of(*status);
+}
+
+int run_island(const std::vector<std::string>& arguments, std::int64_t ranks, std::int64_t threads) {
+    const MeetingDirectory meeting;
+    const auto processors = allowed_processors();
+    std::vector<ChildProcess> children;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        ChildOptions options = worker(arguments);
+        options.command.insert(options.command.end(), {"--rendezvous", meeting.path().string()});
+        options.environment = {{"RANK", std::to_string(rank)},
+                               {"LOCAL_RANK", std::to_string(rank)},
+                               {"WORLD_SIZE", std::to_string(ranks)}};
+        if (ranks * threads <= static_cast<std::int64_t>(processors.size()))
+            options.processors.assign(processors.begin() + rank * threads,
+                                      processors.begin() + (rank + 1) * threads);
+        children.emplace_back(options);
+    }
+    // Ranks notice one another's end, so waiting for each in turn is enough; the destructors end what is left.
+    for (auto& child : children)
+        for (;;)
+            if (const auto status = child.wait_for(Milliseconds(60'000))) {
+                if (const int code = code_of(*status); code != kSuccess) return code;
+                break;
+            }
+    return kSuccess;
 }
 
 }  // namespace atl::cli

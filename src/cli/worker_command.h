@@ -1,6 +1,7 @@
 // Verbs that need libtorch hand their work to `atoll-worker`, which lies beside `atoll`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,5 +9,8 @@ namespace atl::cli {
 
 // Runs atoll-worker with these arguments on the caller's terminal and returns its exit code.
 int run_worker(const std::vector<std::string>& arguments);
+// The same on every rank of an island, each on processors of its own where there are enough; they meet in a directory
+// made for them. The first exit code that is not 0 ends them all.
+int run_island(const std::vector<std::string>& arguments, std::int64_t ranks, std::int64_t threads);
 
 }  // namespace atl::cli

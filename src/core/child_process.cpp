@@ -144,6 +144,16 @@ void ChildProcess::kill_and_reap() {
     status_ = decode(status);
 }
 
+std::vector<int> allowed_processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> processors;
+    if (::sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+        if (CPU_ISSET(processor, &set)) processors.push_back(processor);
+    return processors;
+}
+
 std::filesystem::path program_directory() {
     return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }

@@ -51,6 +51,8 @@ class ChildProcess {
     std::optional<ExitStatus> status_;
 };
 
+std::vector<int> allowed_processors();  // on which this process may run
+
 // The folder of the running program, where its sister programs lie.
 std::filesystem::path program_directory();
 

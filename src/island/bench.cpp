@@ -4,39 +4,11 @@
 
 #include "core/check.h"
 #include "core/random.h"
+#include "core/statistics.h"
+#include "island/random_tokens.h"
 
 namespace atl {
 namespace {
-
-double median(std::vector<double> values) {
-    ATOLL_CHECK(!values.empty());
-    std::ranges::sort(values);
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-// Uniform tokens; every sequence is one document, and every token but a sequence's last has a target.
-void fill_with_random_tokens(Island& island, const RandomStream& random, std::int64_t step) {
-    const IslandOptions& options = island.options();
-    const std::int64_t context = options.batch.context;
-    const std::int64_t tokens = options.batch.micro_batch_tokens();
-    const auto vocab = static_cast<std::uint64_t>(options.model.vocab);
-    for (std::int64_t k = 0; k < island.local_micro_batches(); ++k) {
-        const MicroBatchView batch = island.inputs(k);
-        const std::int64_t first = (step * island.local_micro_batches() + k) * tokens;
-        for (std::int64_t t = 0; t < tokens; ++t) {
-            batch.tokens[t] =
-                static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(first + t), vocab));
-        }
-        for (std::int64_t t = 0; t < tokens; ++t) {
-            batch.positions[t] = static_cast<std::int32_t>(t % context);
-            batch.targets[t] = (t + 1) % context == 0 ? -1 : batch.tokens[t + 1];
-        }
-        for (std::int64_t i = 0; i <= tokens; ++i) {
-            batch.starts[i] = static_cast<std::int32_t>(std::min(i * context, tokens));
-        }
-    }
-}
 
 double share(const StepTimes& times, double seconds) {
     return times.step_seconds > 0 ? seconds / times.step_seconds : 0;

@@ -316,6 +316,14 @@ StepTimes Island::times() const {
     return state_->holder().executor.times();
 }
 
+const std::vector<OpTime>& Island::op_times() const {
+    return state_->holder().executor.op_times();
+}
+
+TimePoint Island::step_begin() const {
+    return state_->holder().executor.step_begin();
+}
+
 void Island::reset_times() {
     state_->holder().executor.reset_times();
 }

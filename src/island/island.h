@@ -93,6 +93,9 @@ class Island {
     EvaluationResult evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end);
 
     StepTimes times() const;
+    // Of the last step's ops, as Executor has them.
+    const std::vector<OpTime>& op_times() const;
+    TimePoint step_begin() const;
     void reset_times();
     double flops_per_step() const;  // of this rank, as utilization counts them (model/flops.h)
 

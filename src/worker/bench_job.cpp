@@ -54,8 +54,9 @@ void print_table(const BenchResult& result) {
 
 }  // namespace
 
-int run_bench_job(const BenchJob& job) {
+int run_bench_job(const BenchJob& job, FileSystem& files) {
     const RunConfig& config = job.config;
+    if (job.ranks > 1) return run_overlap_bench_job(job, files);
     const BenchResult result =
         run_bench({.island = island_options(config, config.sites.front().island, job.threads),
                    .steps = job.steps,

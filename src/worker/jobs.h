@@ -42,8 +42,15 @@ struct BenchJob {
     RunConfig config;
     std::int64_t steps = 10;
     std::int32_t threads = 1;
+    std::int32_t rank = 0;
+    std::int32_t ranks = 1;
+    std::filesystem::path rendezvous;  // as in TrainJob
+    std::filesystem::path picture;     // SVG of a step, planned and measured; empty: none
+    std::filesystem::path trace;       // the same for Perfetto
     bool json = false;
 };
-int run_bench_job(const BenchJob& job);
+int run_bench_job(const BenchJob& job, FileSystem& files);
+// The same for an island of several ranks: how much of its communication it hides.
+int run_overlap_bench_job(const BenchJob& job, FileSystem& files);
 
 }  // namespace atl

@@ -57,12 +57,17 @@ void add_bench(CLI::App& app, FileSystem& files, std::function<int()>& job) {
     verb.add_option("--set", source->overrides)->allow_extra_args(false);
     verb.add_option("--steps", options->steps)->check(CLI::PositiveNumber);
     verb.add_option("--threads", options->threads)->check(CLI::PositiveNumber);
+    verb.add_option("--rendezvous", options->rendezvous, "A fresh directory that all ranks see");
+    verb.add_option("--svg", options->picture);
+    verb.add_option("--trace", options->trace);
     verb.add_flag("--json", options->json);
     verb.callback([options, source, &files, &job] {
+        options->rank = launcher_number("RANK", 0);
+        options->ranks = launcher_number("WORLD_SIZE", 1);
         job = [options, source, &files] {
             source->check_files = false;
             options->config = load_config(files, *source).config;
-            return run_bench_job(*options);
+            return run_bench_job(*options, files);
         };
     });
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint/box_copy.h"
 #include "core/check.h"
 #include "kernels/scratch.h"
+#include "layout/box_copy.h"
 #include "program/checker.h"
 #include "program/dependencies.h"
 #include "support/island_testing.h"

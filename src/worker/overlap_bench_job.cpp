@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "island/overlap_bench.h"
+#include "metrics/progress.h"
+#include "program/trace.h"
+#include "worker/island_connections.h"
+#include "worker/jobs.h"
+
+namespace atl {
+namespace {
+
+struct Figures {
+    double serial_seconds = 0;
+    double speedup = 0;
+    double barrier_speedup = 0;
+    double predicted_speedup = 0;
+    double communication_share = 0;  // of a serial step
+    double hidden_share = 0;         // of the communication
+};
+
+Figures figures_of(const OverlapBenchResult& result) {
+    const ModeFigures& serial = result.of(ExecutionMode::serial);
+    const ModeFigures& event = result.of(ExecutionMode::event);
+    const double saved = serial.median_seconds - event.median_seconds;
+    return {.serial_seconds = serial.median_seconds,
+            .speedup = serial.median_seconds / event.median_seconds,
+            .barrier_speedup = serial.median_seconds / result.of(ExecutionMode::barrier).median_seconds,
+            .predicted_speedup = serial.predicted_seconds / event.predicted_seconds,
+            .communication_share = result.communication_seconds / serial.median_seconds,
+            .hidden_share = result.communication_seconds > 0 ? saved / result.communication_seconds : 0};
+}
+
+nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
+    const Figures figures = figures_of(result);
+    nlohmann::ordered_json json{{"tokens_per_step", result.tokens_per_step}};
+    for (const ModeFigures& mode : result.modes) {
+        const std::string prefix(name(mode.mode));
+        json[prefix + "_step_seconds"] = mode.step_seconds;
+        json[prefix + "_median_seconds"] = mode.median_seconds;
+        json[prefix + "_predicted_seconds"] = mode.predicted_seconds;
+    }
+    json["speedup"] = figures.speedup;
+    json["barrier_speedup"] = figures.barrier_speedup;
+    json["predicted_speedup"] = figures.predicted_speedup;
+    json["comm_share"] = figures.communication_share;
+    json["hidden_share"] = figures.hidden_share;
+    json["parameters_bit_equal"] = result.parameters_bit_equal;
+    json["peak_bytes_predicted"] = result.peak_bytes_predicted;
+    json["peak_bytes_measured"] = result.peak_bytes_measured;
+    json["final_loss"] = result.final_loss;
+    return json;
+}
+
+void print_table(const OverlapBenchResult& result) {
+    const Figures figures = figures_of(result);
+    fmt::print("{:<10} {:>12} {:>12} {:>9} {:>10}\n", "executor", "median s", "predicted s", "speedup",
+               "tokens/s");
+    for (const ModeFigures& mode : result.modes)
+        fmt::print("{:<10} {:>12.4f} {:>12.4f} {:>8.2f}x {:>10.0f}\n", name(mode.mode), mode.median_seconds,
+                   mode.predicted_seconds, figures.serial_seconds / mode.median_seconds,
+                   static_cast<double>(result.tokens_per_step) / mode.median_seconds);
+    fmt::print("communication {:.1f} % of a serial step, {:.1f} % of it hidden; parameters {}\n",
+               100 * figures.communication_share, 100 * figures.hidden_share,
+               result.parameters_bit_equal ? "equal to the bit" : "DIFFER");
+    fmt::print("memory of the fullest rank {} predicted, {} measured\n",
+               human_bytes(static_cast<double>(result.peak_bytes_predicted)),
+               human_bytes(static_cast<double>(result.peak_bytes_measured)));
+}
+
+}  // namespace
+
+int run_overlap_bench_job(const BenchJob& job, FileSystem& files) {
+    const RunConfig& config = job.config;
+    const IslandOptions island = island_options(config, config.sites.front().island, job.threads);
+    const IslandConnections connections({.rank = Rank(job.rank),
+                                         .ranks = job.ranks,
+                                         .directory = job.rendezvous,
+                                         .timeout = Milliseconds(config.timeouts.startup_ms)},
+                                        island);
+    const auto result = run_overlap_bench(
+        {.island = island, .steps = job.steps, .seed = static_cast<std::uint64_t>(config.run.seed)},
+        connections.links());
+    if (!result) return 0;
+    if (!job.picture.empty()) {
+        Gantt picture = make_gantt(result->programs, result->timings);
+        picture.title = fmt::format("{}: one step, planned and measured", config.run.name);
+        files.write_text_atomically(job.picture, to_svg(picture));
+    }
+    if (!job.trace.empty())
+        files.write_text_atomically(job.trace, chrome_trace(result->programs, result->timings));
+    if (job.json)
+        fmt::print("{}\n", to_json(*result).dump(2));
+    else
+        print_table(*result);
+    return result->parameters_bit_equal ? 0 : 1;
+}
+
+}  // namespace atl
