@@ -1,5 +1,7 @@
 #include "exchange/driver.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/check.h"
@@ -74,7 +76,9 @@ void SiteDriver::take(TransportEvent event) {
             log_.debug("[exchange] connected to site {}", called(peer.site));
             break;
         case PeerEvent::Kind::lost:
-            log_.warning("[exchange] lost site {}: {}", called(peer.site), peer.detail);
+            // At the end of a run sites go one after another.
+            log_.write(stopped_ ? LogLevel::debug : LogLevel::warning,
+                       fmt::format("[exchange] lost site {}: {}", called(peer.site), peer.detail));
             break;
         case PeerEvent::Kind::corrupt:
             log_.warning("[exchange] dropped a frame from site {}: {}", called(peer.site), peer.detail);

@@ -12,6 +12,9 @@
 namespace atl {
 namespace {
 
+// Of a serial step: below it, what communication costs drowns in the noise of steps.
+constexpr double kLeastShare = 0.02;
+
 struct Figures {
     double serial_seconds = 0;
     double speedup = 0;
@@ -62,8 +65,11 @@ void print_table(const OverlapBenchResult& result) {
         fmt::print("{:<10} {:>12.4f} {:>12.4f} {:>8.2f}x {:>10.0f}\n", name(mode.mode), mode.median_seconds,
                    mode.predicted_seconds, figures.serial_seconds / mode.median_seconds,
                    static_cast<double>(result.tokens_per_step) / mode.median_seconds);
-    fmt::print("communication {:.1f} % of a serial step, {:.1f} % of it hidden; parameters {}\n",
-               100 * figures.communication_share, 100 * figures.hidden_share,
+    const auto hidden = figures.communication_share < kLeastShare
+                            ? std::string("too little to tell what of it is hidden")
+                            : fmt::format("{:.1f} % of it hidden", 100 * figures.hidden_share);
+    fmt::print("communication {:.1f} % of a serial step, {}; parameters {}\n",
+               100 * figures.communication_share, hidden,
                result.parameters_bit_equal ? "equal to the bit" : "DIFFER");
     fmt::print("memory of the fullest rank {} predicted, {} measured\n",
                human_bytes(static_cast<double>(result.peak_bytes_predicted)),
