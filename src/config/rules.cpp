@@ -143,6 +143,11 @@ void check_model_cut(Checker& check, const RunConfig& config, const IslandConfig
                   "must be 1 unless island.schedule = \"interleaved\"");
     check.require(island.pp > 1 || island.schedule == "serial" || island.schedule == "strands",
                   blamed("schedule"), island.schedule, "needs island.pp > 1");
+    const std::int64_t least = island.pp > 1 ? island.pp + 1 : 2;
+    check.require(island.schedule != "strands" || island.strand_micro_batches == 0 ||
+                      island.strand_micro_batches >= least,
+                  blamed("strand_micro_batches"), island.strand_micro_batches,
+                  "must be 0 or at least {} for strands on {} pipeline rank(s)", least, island.pp);
     const std::int64_t stages = pipeline_stages(island);
     // The first stage has the embedding and the last one the head, so these two may do without layers.
     if (island.stage_layers.empty()) {
