@@ -80,6 +80,8 @@ LaunchPlan plan_launched_rank(const LaunchRequest& request, const SiteConfig& si
     const auto processors = static_cast<std::int64_t>(request.processors.size());
     LaunchPlan::IslandProcesses island{.site = site.name,
                                        .threads = threads_of(site, processors, launched.local_ranks),
+                                       .first_rank = launched.rank,
+                                       .all_ranks = launched.ranks,
                                        .meets_here = false};
     auto child = rank_process(request, site, launched.rank, island.threads);
     child.environment["LOCAL_RANK"] = std::to_string(launched.local_rank);
@@ -116,7 +118,8 @@ LaunchPlan plan_launch(const LaunchRequest& request) {
     for (const auto& site : sites) {
         LaunchPlan::IslandProcesses island{.site = site.name,
                                            .threads = threads_of(site, processors, ranks_here),
-                                           .restarts = static_cast<int>(site.island.restarts)};
+                                           .restarts = static_cast<int>(site.island.restarts),
+                                           .all_ranks = site.island.ranks};
         for (std::int64_t rank = 0; rank < site.island.ranks; ++rank) {
             auto child = rank_process(request, site, rank, island.threads);
             child.processors = own_processors(request, next_processor, island.threads, ranks_here);

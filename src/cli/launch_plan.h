@@ -35,6 +35,8 @@ struct LaunchPlan {
         std::int64_t threads = 1;  // per rank
         int restarts = 0;
         std::vector<ChildOptions> ranks;  // without what changes from start to start
+        std::int64_t first_rank = 0;      // of `ranks`
+        std::int64_t all_ranks = 0;       // of the island, here and elsewhere
         bool meets_here = true;           // in a directory that each start makes anew
     };
     std::optional<ChildOptions> coordinator;

@@ -92,7 +92,10 @@ std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesy
                                   }
                                   return ranks;
                               },
-                          .process_name = [](std::size_t rank) { return fmt::format("rank {}", rank); },
+                          .process_name =
+                              [first = island.first_rank](std::size_t index) {
+                                  return fmt::format("rank {}", first + static_cast<std::int64_t>(index));
+                              },
                           .restarts = island.restarts,
                           // The coordinator ends the run for all its sites; without it here, the site leaves.
                           .gets_interrupt = !plan.coordinator});
@@ -133,8 +136,9 @@ int run(Context& context, const RunOptions& options) {
     }
     const LaunchPlan plan = plan_launch(request);
     for (const auto& island : plan.islands)
-        context.log.info("[run] site {}: {} rank(s), {} thread(s) each{}", island.site, island.ranks.size(),
-                         island.threads, island.ranks.front().processors.empty() ? "" : ", pinned");
+        context.log.info("[run] site {}: {} of {} rank(s), {} thread(s) each{}", island.site,
+                         island.ranks.size(), island.all_ranks, island.threads,
+                         island.ranks.front().processors.empty() ? "" : ", pinned");
 
     std::vector<std::string> sites;
     for (const auto& island : plan.islands) sites.push_back(island.site);
