@@ -26,6 +26,15 @@ std::string value_name(TensorKind kind, const std::string& tensor) {
     }
 }
 
+// Which of the island's tensors a value with a box is part of; gradients are nobody's.
+std::optional<TensorKind> kind_of(const Value& value) {
+    if (value.role == Role::parameter) return TensorKind::parameter;
+    if (value.role != Role::state) return std::nullopt;
+    if (value.name.starts_with("m/")) return TensorKind::first_moment;
+    if (value.name.starts_with("v/")) return TensorKind::second_moment;
+    return std::nullopt;
+}
+
 void copy_as_float(BufferView source, std::span<float> destination) {
     if (source.dtype == DType::f64) {
         std::ranges::transform(source.as<double>(), destination.begin(),
@@ -77,6 +86,7 @@ struct Island::State {
         } else {
             load_evaluation();
         }
+        find_pieces();
     }
 
     std::int64_t local_micro_batches() const { return options.batch.micro_batches() / options.parallel.dp; }
@@ -102,15 +112,25 @@ struct Island::State {
     LoadedProgram& holder() { return training ? *training : *evaluation; }  // of the parameters
     WholeTensors& layout_of(TensorKind kind) { return kind == TensorKind::parameter ? parameters : moments; }
 
-    // This rank's box of a tensor; an empty view if it holds none.
-    BufferView piece(TensorKind kind, const std::string& name) {
-        if (!layout_of(kind).box(name)) return {.dtype = options.dtype};
-        return holder().memory.view(value_name(kind, name));
+    // This rank's parts of a tensor; none on ranks of other stages.
+    const std::vector<BoxView>& pieces(TensorKind kind, const std::string& name) { return held[kind][name]; }
+    void find_pieces() {
+        const LoadedProgram& loaded = holder();
+        for (const Value& value : loaded.program.values) {
+            if (!value.box) continue;
+            const auto kind = kind_of(value);
+            if (kind)
+                held[*kind][value.box->tensor].push_back({value.box->box, loaded.memory.view(value.id)});
+        }
+    }
+    bool holds_whole(TensorKind kind, const TensorSpec& spec) {
+        const auto& parts = pieces(kind, spec.name);
+        return parts.size() == 1 && parts.front().box == Box::whole(spec.shape);
     }
 
     // Where the gateway has a tensor whole: in its own memory if it holds all of it, else in a buffer.
     BufferView whole(TensorKind kind, const TensorSpec& spec) {
-        if (layout_of(kind).holds_whole(spec.name)) return piece(kind, spec.name);
+        if (holds_whole(kind, spec)) return pieces(kind, spec.name).front().values;
         if (links.rank != Rank(0)) return {.dtype = options.dtype};
         const std::int64_t count = element_count(spec.shape);
         whole_buffer.resize(
@@ -138,6 +158,7 @@ struct Island::State {
     std::map<std::string, std::size_t> offsets;  // among all parameters, sorted by name
     WholeTensors parameters;
     WholeTensors moments;
+    std::map<TensorKind, std::map<std::string, std::vector<BoxView>>> held;
     std::vector<double> whole_buffer;
     std::unique_ptr<LoadedProgram> training;
     std::unique_ptr<LoadedProgram> evaluation;  // made when it is first needed
@@ -157,17 +178,16 @@ const IslandOptions& Island::options() const {
 void Island::initialise(std::uint64_t seed) {
     State& s = *state_;
     for (const TensorSpec& spec : s.tensors) {
-        if (const auto box = s.parameters.box(spec.name)) {
-            const BufferView view = tensor(TensorKind::parameter, spec.name);
+        for (const auto& [box, view] : s.pieces(TensorKind::parameter, spec.name)) {
             if (view.dtype == DType::f64) {
-                fill_initial(s.options.model, spec, seed, *box, view.as<double>());
+                fill_initial(s.options.model, spec, seed, box, view.as<double>());
             } else {
-                fill_initial(s.options.model, spec, seed, *box, view.as<float>());
+                fill_initial(s.options.model, spec, seed, box, view.as<float>());
             }
         }
-        if (!has_moments() || !s.moments.box(spec.name)) continue;
-        fill_with_zeros(tensor(TensorKind::first_moment, spec.name));
-        fill_with_zeros(tensor(TensorKind::second_moment, spec.name));
+        if (!has_moments()) continue;
+        for (const TensorKind kind : {TensorKind::first_moment, TensorKind::second_moment})
+            for (const auto& piece : s.pieces(kind, spec.name)) fill_with_zeros(piece.values);
     }
     s.optimizer_steps = 0;
 }
@@ -192,7 +212,7 @@ std::vector<TensorKind> Island::tensor_kinds() const {
 void Island::collect(TensorKind kind, const VisitTensor& visit) {
     for (const TensorSpec& spec : state_->tensors) {
         const BufferView whole = state_->whole(kind, spec);
-        state_->layout_of(kind).collect(spec.name, state_->piece(kind, spec.name), whole);
+        state_->layout_of(kind).collect(spec.name, state_->pieces(kind, spec.name), whole);
         if (whole.count > 0) visit(spec, whole);
     }
 }
@@ -201,7 +221,7 @@ void Island::distribute(TensorKind kind, const VisitTensor& fill) {
     for (const TensorSpec& spec : state_->tensors) {
         const BufferView whole = state_->whole(kind, spec);
         if (state_->links.rank == Rank(0)) fill(spec, whole);
-        state_->layout_of(kind).distribute(spec.name, whole, state_->piece(kind, spec.name));
+        state_->layout_of(kind).distribute(spec.name, whole, state_->pieces(kind, spec.name));
     }
 }
 
@@ -225,7 +245,8 @@ std::string Island::parameters_blake2b() {
     std::vector<float> all(static_cast<std::size_t>(parameter_count()));
     bool is_whole = true;
     for (const TensorSpec& spec : state_->tensors)
-        is_whole = is_whole && (state_->links.rank == Rank(0) || state_->parameters.holds_whole(spec.name));
+        is_whole =
+            is_whole && (state_->links.rank == Rank(0) || state_->holds_whole(TensorKind::parameter, spec));
     copy_parameters(all);
     if (!is_whole) return "";
     std::map<std::string, std::span<const float>> by_name;

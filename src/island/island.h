@@ -57,7 +57,7 @@ class Island {
 
     // Logical tensors in the model's order. Plain gradient descent has no moments.
     const std::vector<TensorSpec>& tensors() const;
-    BufferView tensor(TensorKind kind, const std::string& name);  // this rank's box of it; it must hold one
+    BufferView tensor(TensorKind kind, const std::string& name);  // of a rank that holds it in one piece
     bool has_moments() const;
     std::vector<TensorKind> tensor_kinds() const;  // parameters, and moments if there are any
 

@@ -24,6 +24,20 @@ std::map<std::string, std::vector<Transfer>> by_tensor(const std::vector<Transfe
     return grouped;
 }
 
+// What both sides hold of `box`. A cell may lie in several pieces: queries and keys of a fused matrix meet.
+template <class T>
+void copy_common(const std::vector<BoxView>& from, const std::vector<BoxView>& to, const Box& box) {
+    for (const BoxView& source : from)
+        for (const BoxView& target : to) {
+            if (source.values.data == target.values.data) continue;  // the gateway's own memory
+            const auto held = intersect(source.box, box);
+            const auto common = held ? intersect(*held, target.box) : std::nullopt;
+            if (common)
+                copy_box(std::span<const T>(source.values.as<T>()), source.box, target.values.as<T>(),
+                         target.box, *common);
+        }
+}
+
 }  // namespace
 
 WholeTensors::WholeTensors(Layout layout, Rank rank, PointToPoint* messages, Milliseconds timeout)
@@ -33,29 +47,24 @@ WholeTensors::WholeTensors(Layout layout, Rank rank, PointToPoint* messages, Mil
     from_gateway_ = by_tensor(plan_reshard(gateway, layout_));
 }
 
-std::optional<Box> WholeTensors::box(const std::string& tensor) const {
-    const auto found = layout_.find(tensor);
-    ATOLL_CHECK(found != layout_.end(), "no tensor is named {}", tensor);
-    const auto& boxes = found->second.rank_boxes.at(static_cast<std::size_t>(rank_.value()));
-    if (boxes.empty()) return std::nullopt;
-    ATOLL_CHECK_EQ(boxes.size(), std::size_t{1}, "boxes of {}", tensor);
-    return boxes.front();
+void WholeTensors::collect(const std::string& tensor, const std::vector<BoxView>& pieces, BufferView whole) {
+    carry_out(to_gateway_.at(tensor), pieces, as_piece(tensor, whole));
 }
 
-bool WholeTensors::holds_whole(const std::string& tensor) const {
-    return box(tensor) == Box::whole(layout_.at(tensor).shape);
+void WholeTensors::distribute(const std::string& tensor, BufferView whole,
+                              const std::vector<BoxView>& pieces) {
+    carry_out(from_gateway_.at(tensor), as_piece(tensor, whole), pieces);
 }
 
-void WholeTensors::collect(const std::string& tensor, BufferView piece, BufferView whole) {
-    carry_out(to_gateway_.at(tensor), {piece, box(tensor)}, {whole, Box::whole(layout_.at(tensor).shape)});
+std::vector<BoxView> WholeTensors::as_piece(const std::string& tensor, BufferView whole) const {
+    if (whole.count == 0) return {};
+    return {{Box::whole(layout_.at(tensor).shape), whole}};
 }
 
-void WholeTensors::distribute(const std::string& tensor, BufferView whole, BufferView piece) {
-    carry_out(from_gateway_.at(tensor), {whole, Box::whole(layout_.at(tensor).shape)}, {piece, box(tensor)});
-}
-
-void WholeTensors::carry_out(const std::vector<Transfer>& transfers, const Side& from, const Side& to) {
-    const DType dtype = from.values.count > 0 ? from.values.dtype : to.values.dtype;
+void WholeTensors::carry_out(const std::vector<Transfer>& transfers, const std::vector<BoxView>& from,
+                             const std::vector<BoxView>& to) {
+    if (from.empty() && to.empty()) return;
+    const DType dtype = (from.empty() ? to : from).front().values.dtype;
     for (const Transfer& transfer : transfers) {
         if (transfer.from != rank_ && transfer.to != rank_) continue;
         if (dtype == DType::f64) {
@@ -67,25 +76,22 @@ void WholeTensors::carry_out(const std::vector<Transfer>& transfers, const Side&
 }
 
 template <class T>
-void WholeTensors::carry_out(const Transfer& transfer, const Side& from, const Side& to) {
-    const Box& box = transfer.box;
-    if (transfer.from == transfer.to) {
-        if (from.values.data != to.values.data)
-            copy_box(std::span<const T>(from.values.as<T>()), *from.box, to.values.as<T>(), *to.box, box);
-        return;
-    }
+void WholeTensors::carry_out(const Transfer& transfer, const std::vector<BoxView>& from,
+                             const std::vector<BoxView>& to) {
+    if (transfer.from == transfer.to) return copy_common<T>(from, to, transfer.box);
     ATOLL_CHECK(messages_ != nullptr, "{} lies on other ranks, and nothing joins them", transfer.tensor);
-    const auto elements = static_cast<std::size_t>(box.elements());
+    const auto elements = static_cast<std::size_t>(transfer.box.elements());
     staging_.resize(std::max(staging_.size(), elements));  // doubles: room for either type
     const std::span<T> staging(reinterpret_cast<T*>(staging_.data()), elements);
+    const std::vector<BoxView> staged{{transfer.box, view_of(staging)}};
     if (transfer.from == rank_) {
-        copy_box(std::span<const T>(from.values.as<T>()), *from.box, staging, box, box);
+        copy_common<T>(from, staged, transfer.box);
         messages_->post_send(view_of(staging), transfer.to);
         messages_->wait_send(transfer.to, timeout_);
     } else {
         messages_->post_receive(view_of(staging), transfer.from);
         messages_->wait_receive(transfer.from, timeout_);
-        copy_box(std::span<const T>(staging), box, to.values.as<T>(), *to.box, box);
+        copy_common<T>(staged, to, transfer.box);
     }
 }
 

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,27 +17,29 @@
 
 namespace atl {
 
+// A part of a tensor in memory, row-major.
+struct BoxView {
+    Box box;
+    BufferView values;
+};
+
 class WholeTensors {
   public:
-    // Every rank holds at most one box of a tensor. `messages` joins all ranks; null for an island of one.
+    // `messages` joins all ranks; null for an island of one.
     WholeTensors(Layout layout, Rank rank, PointToPoint* messages, Milliseconds timeout);
 
-    // This rank's part of a tensor; nothing if it holds none.
-    std::optional<Box> box(const std::string& tensor) const;
-    bool holds_whole(const std::string& tensor) const;
-
-    // `piece` is this rank's box, empty where it has none; `whole` is the gateway's, empty on the other ranks.
-    void collect(const std::string& tensor, BufferView piece, BufferView whole);
-    void distribute(const std::string& tensor, BufferView whole, BufferView piece);
+    // `pieces` are this rank's parts of the tensor, together all that the layout gives it; `whole` is the gateway's and
+    // empty on the other ranks.
+    void collect(const std::string& tensor, const std::vector<BoxView>& pieces, BufferView whole);
+    void distribute(const std::string& tensor, BufferView whole, const std::vector<BoxView>& pieces);
 
   private:
-    struct Side {
-        BufferView values;
-        std::optional<Box> box;
-    };
-    void carry_out(const std::vector<Transfer>& transfers, const Side& from, const Side& to);
+    void carry_out(const std::vector<Transfer>& transfers, const std::vector<BoxView>& from,
+                   const std::vector<BoxView>& to);
     template <class T>
-    void carry_out(const Transfer& transfer, const Side& from, const Side& to);
+    void carry_out(const Transfer& transfer, const std::vector<BoxView>& from,
+                   const std::vector<BoxView>& to);
+    std::vector<BoxView> as_piece(const std::string& tensor, BufferView whole) const;
 
     Layout layout_;
     Rank rank_;

@@ -6,6 +6,7 @@
 
 #include "core/hash.h"
 #include "island/island.h"
+#include "program/placement.h"
 #include "support/island_testing.h"
 #include "support/local_island.h"
 #include "support/threads.h"
@@ -15,8 +16,9 @@ namespace {
 
 constexpr std::uint64_t kSeed = 11;
 
-IslandOptions hybrid(const ParallelShape& parallel, ScheduleKind schedule = ScheduleKind::serial) {
-    IslandOptions options = test::small_island(test::small_llama(), 1);
+IslandOptions hybrid(const ParallelShape& parallel, ScheduleKind schedule = ScheduleKind::serial,
+                     const ModelShape& model = test::small_llama()) {
+    IslandOptions options = test::small_island(model, 1);
     options.dtype = DType::f64;
     options.parallel = parallel;
     options.schedule = schedule;
@@ -102,6 +104,22 @@ TEST(HybridIsland, every_layout_and_schedule_trains_as_one_rank_does) {
     }
 }
 
+// Its queries, keys and values are one tensor, of which a rank holds three boxes.
+TEST(HybridIsland, a_fused_matrix_of_queries_keys_and_values_is_cut_and_comes_together_again) {
+    const auto gpt2 = [](const ParallelShape& parallel) {
+        return hybrid(parallel, ScheduleKind::serial, test::small_gpt2());
+    };
+    const Outcome alone = train(gpt2({}));
+    for (const ParallelShape& parallel :
+         {ParallelShape{.tp = 2}, ParallelShape{.tp = 3}, ParallelShape{.tp = 2, .pp = 2},
+          ParallelShape{.tp = 2, .dp = 2, .zero = true}}) {
+        SCOPED_TRACE(describe(gpt2(parallel)));
+        const Outcome cut = train(gpt2(parallel));
+        expect_near(cut, alone, 1e-10);
+        expect_near(train(gpt2({}), &cut.state), train(gpt2(parallel), &cut.state), 1e-10);
+    }
+}
+
 TEST(HybridIsland, executors_give_the_same_bits_for_every_layout_and_schedule) {
     for (IslandOptions options : hybrids()) {
         SCOPED_TRACE(describe(options));
@@ -153,6 +171,22 @@ TEST(HybridIsland, memory_is_what_was_predicted_on_every_rank_and_steps_allocate
             EXPECT_EQ(island.allocations().count, 0) << describe(options) << " rank " << rank;
         });
     }
+}
+
+TEST(HybridIsland, strands_hold_at_most_a_layer_more_than_one_micro_batch_after_another) {
+    IslandOptions options = hybrid({.tp = 2});
+    options.model.layers = 8;
+    options.batch.sequences_per_step = 8;
+    const auto placed = [&](ScheduleKind schedule) {
+        options.schedule = schedule;
+        Program program = training_program(options, Rank(0));
+        return place(program);
+    };
+    const Placement serial = placed(ScheduleKind::serial);
+    const std::int64_t a_layer =
+        serial.arena_bytes.at({Role::activation, Space::device}) / options.model.layers;
+    EXPECT_LE(placed(ScheduleKind::strands).peak_bytes(),
+              serial.peak_bytes() + std::max(serial.peak_bytes() * 3 / 100, a_layer));
 }
 
 }  // namespace
