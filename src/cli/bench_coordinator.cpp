@@ -1,7 +1,6 @@
 #include "cli/bench_coordinator.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <string>
 
@@ -10,14 +9,6 @@
 
 namespace atl::cli {
 namespace {
-
-std::filesystem::path make_directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "atoll-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-        throw StorageError(fmt::format("[bench] can't make a directory in {}",
-                                       std::filesystem::temp_directory_path().string()));
-    return name;
-}
 
 ServerOptions server_options(const std::string& host, int sites, const BenchPlan& plan,
                              const std::filesystem::path& directory) {
@@ -39,9 +30,9 @@ ServerOptions server_options(const std::string& host, int sites, const BenchPlan
 }  // namespace
 
 BenchCoordinator::BenchCoordinator(const std::string& host, int sites, const BenchPlan& plan)
-    : directory_(make_directory()) {
-    server_ = std::make_unique<CoordinatorServer>(server_options(host, sites, plan, directory_), clock_,
-                                                  Log("coordinator", LogLevel::warning));
+    : directory_("bench") {
+    server_ = std::make_unique<CoordinatorServer>(server_options(host, sites, plan, directory_.path()),
+                                                  clock_, Log("coordinator", LogLevel::warning));
     thread_ = std::jthread([this] { server_->run(); });
 }
 
@@ -49,8 +40,6 @@ BenchCoordinator::~BenchCoordinator() {
     server_->request_stop();
     thread_.join();
     server_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
 }
 
 }  // namespace atl::cli

@@ -4,13 +4,13 @@
 // Threads: one owner. Errors: StorageError, CommError. Destruction ends the run and waits for the thread.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "cli/bench_site.h"
 #include "coordinator/server.h"
+#include "core/temporary_directory.h"
 
 namespace atl::cli {
 
@@ -25,7 +25,7 @@ class BenchCoordinator {
 
   private:
     SystemClock clock_;
-    std::filesystem::path directory_;
+    TemporaryDirectory directory_;
     std::unique_ptr<CoordinatorServer> server_;
     std::jthread thread_;
 };

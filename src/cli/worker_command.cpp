@@ -1,11 +1,11 @@
 #include "cli/worker_command.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include "cli/command.h"
 #include "core/child_process.h"
 #include "core/error.h"
+#include "core/temporary_directory.h"
 
 namespace atl::cli {
 
@@ -26,27 +26,6 @@ int code_of(const ExitStatus& status) {
     return status.code > kWrongInput ? kRunFailed : status.code;
 }
 
-// Removed with all in it at the end.
-class MeetingDirectory {
-  public:
-    MeetingDirectory() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "atoll-island-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr)
-            throw StorageError(fmt::format("[bench] can't make a directory like {}", pattern));
-        path_ = pattern;
-    }
-    ~MeetingDirectory() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    MeetingDirectory(const MeetingDirectory&) = delete;
-    MeetingDirectory& operator=(const MeetingDirectory&) = delete;
-    const std::filesystem::path& path() const { return path_; }
-
-  private:
-    std::filesystem::path path_;
-};
-
 }  // namespace
 
 int run_worker(const std::vector<std::string>& arguments) {
@@ -56,7 +35,7 @@ int run_worker(const std::vector<std::string>& arguments) {
 }
 
 int run_island(const std::vector<std::string>& arguments, std::int64_t ranks, std::int64_t threads) {
-    const MeetingDirectory meeting;
+    const TemporaryDirectory meeting("island");
     const auto processors = allowed_processors();
     std::vector<ChildProcess> children;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {

@@ -1,21 +1,13 @@
 // A fresh directory that is removed with the object.
 #pragma once
 
-#include <filesystem>
+#include "core/temporary_directory.h"
 
 namespace atl::test {
 
-class TemporaryDirectory {
+class TemporaryDirectory : public atl::TemporaryDirectory {
   public:
-    TemporaryDirectory();
-    ~TemporaryDirectory();
-    TemporaryDirectory(const TemporaryDirectory&) = delete;
-    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-    const std::filesystem::path& path() const { return path_; }
-
-  private:
-    std::filesystem::path path_;
+    TemporaryDirectory() : atl::TemporaryDirectory("test") {}
 };
 
 }  // namespace atl::test
