@@ -53,6 +53,35 @@ TEST(ExecutionProperty, no_durations_deadlock_and_freedom_is_never_slower_over_1
     EXPECT_GT(faster, 200) << "the modes hardly differ";
 }
 
+TEST(ExecutionProperty, slowdowns_by_next_to_nothing_change_no_time_and_real_ones_only_delay) {
+    std::vector<PairSlowdown> pairs;
+    for (std::size_t family = 0; family < kOpFamilies; ++family)
+        for (std::size_t other = 0; other < kOpFamilies; ++other)
+            pairs.push_back({.first = {static_cast<OpFamily>(family), Resource::compute},
+                             .second = {static_cast<OpFamily>(other), Resource::link_intra},
+                             .first_slowdown = 1,
+                             .second_slowdown = 1});
+    auto nothing = pairs, much = pairs;
+    nothing.front().first_slowdown = 1 + 1e-15;  // no longer the way for models that slow nothing down
+    for (auto& pair : much) pair.first_slowdown = pair.second_slowdown = 1.5;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        SCOPED_TRACE(seed);
+        const auto programs = programs_of(seed);
+        const auto seconds = random_durations(programs, seed);
+        const auto plain = execute_virtually(programs, seconds);
+        const auto fluid = execute_virtually(programs, seconds, ExecutionMode::event, OverlapModel(nothing));
+        for (std::size_t rank = 0; rank < programs.size(); ++rank)
+            for (std::size_t op = 0; op < programs[rank].ops.size(); ++op) {
+                ASSERT_NEAR(fluid.ops[rank][op].start_seconds, plain.ops[rank][op].start_seconds, 1e-6);
+                ASSERT_NEAR(fluid.ops[rank][op].end_seconds, plain.ops[rank][op].end_seconds, 1e-6);
+            }
+        const double slowed =
+            execute_virtually(programs, seconds, ExecutionMode::event, OverlapModel(much)).step_seconds;
+        ASSERT_GE(slowed, plain.step_seconds * (1 - 1e-9));
+        ASSERT_LE(slowed, plain.step_seconds * 1.5 * 1.5 * 1.5);
+    }
+}
+
 TEST(ExecutionProperty, happens_before_is_what_the_execution_graph_of_a_rank_says) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         SCOPED_TRACE(seed);

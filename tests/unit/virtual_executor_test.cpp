@@ -50,6 +50,55 @@ TEST(VirtualExecutor, an_op_waits_for_its_resource_in_issue_order_even_if_its_da
     EXPECT_EQ(run.ops[0][2], (OpTime{5, 6}));
 }
 
+// Slowdowns of swiglu on the compute engine and on the copy engine, which stands for a link.
+OverlapModel mutual(double compute, double copy) {
+    return OverlapModel({{.first = {OpFamily::elementwise, Resource::compute},
+                          .second = {OpFamily::elementwise, Resource::copy},
+                          .first_slowdown = compute,
+                          .second_slowdown = copy}});
+}
+
+TEST(VirtualExecutor, two_ops_at_once_take_what_their_overlap_effectiveness_says) {
+    const auto program = with_values(
+        "op 0 swiglu in -> a\n"
+        "op 1 swiglu in -> b resource=copy\n");
+    // Effectiveness 0.7: slowdown 1.3 of both; 3 + 5 - 0.7 * 3 together.
+    const auto run = execute_virtually({program}, {{3, 5}}, ExecutionMode::event, mutual(1.3, 1.3));
+    EXPECT_DOUBLE_EQ(run.ops[0][0].end_seconds, 3.9);
+    EXPECT_DOUBLE_EQ(run.step_seconds, 5.9);
+    EXPECT_DOUBLE_EQ(run.busy_seconds[0][kCompute], 3.9);
+}
+
+TEST(VirtualExecutor, each_side_has_its_own_slowdown_for_as_long_as_both_run) {
+    const auto program = with_values(
+        "op 0 swiglu in -> a\n"
+        "op 1 swiglu a -> b resource=copy\n"
+        "op 2 swiglu a -> c\n"
+        "op 3 swiglu a -> d\n");
+    // From 1 on: the copy's 6 seconds run at rate 1/2 beside op 2's 2 at 1/1.5, until 4; beside op 3's 1 until 5.5;
+    // 1.5 and 0.75 are then done, and 3.75 left.
+    const auto run = execute_virtually({program}, {{1, 6, 2, 1}}, ExecutionMode::event, mutual(1.5, 2));
+    EXPECT_DOUBLE_EQ(run.ops[0][2].end_seconds, 4);
+    EXPECT_DOUBLE_EQ(run.ops[0][3].end_seconds, 5.5);
+    EXPECT_DOUBLE_EQ(run.step_seconds, 9.25);
+}
+
+TEST(VirtualExecutor, a_collective_goes_as_slowly_as_on_its_busiest_rank) {
+    const std::string ops =
+        "op 0 all_reduce g -> g resource=link_intra bytes=16 group=dp sequence=0\n"
+        "op 1 all_reduce h -> h resource=link_intra bytes=16 group=dp sequence=1\n"
+        "op 2 swiglu in -> a\n";
+    const auto busy = with_values(ops, 0), idle = with_values(ops, 1);
+    const OverlapModel model({{.first = {OpFamily::elementwise, Resource::compute},
+                               .second = {OpFamily::reduce, Resource::link_intra},
+                               .first_slowdown = 1,
+                               .second_slowdown = 2}});
+    const auto run = execute_virtually({busy, idle}, {{2, 1, 3}, {2, 1, 0}}, ExecutionMode::event, model);
+    EXPECT_DOUBLE_EQ(run.ops[0][2].end_seconds, 3);
+    EXPECT_DOUBLE_EQ(run.ops[1][0].end_seconds, 3.5) << "3 seconds at half its rate";
+    EXPECT_DOUBLE_EQ(run.step_seconds, 4.5);
+}
+
 TEST(VirtualExecutor, after_edges_hold_back_what_data_would_not) {
     const auto program = with_values(
         "op 0 swiglu in -> a resource=copy\n"
