@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/short_time_slice.h"
 
 namespace atl {
 namespace {
@@ -41,7 +42,11 @@ GlooMesh::GlooMesh(const GlooOptions& options, Rendezvous& rendezvous)
 
 void GlooMesh::connect(Rendezvous& rendezvous) {
     gloo::transport::tcp::attr attributes(options_.address.c_str());
+    const ShortTimeSlice prompt;  // of Gloo's thread and the lifelines'
     device_ = gloo::transport::tcp::CreateDevice(attributes);
+    posts_ = std::make_unique<GlooPosts>(
+        std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device_),
+        [this](int peer, const std::string& reason) { notice_failed_post(peer, reason); });
     context_ = device_->createContext(rank_, size_);
     context_->setTimeout(std::max(Milliseconds(1), options_.connect_timeout / kGlooConnectFactor));
     // One listening address per peer, in rank order; all of the same length.
@@ -83,6 +88,13 @@ void GlooMesh::notice(const Departure& departure) {
     lost_changed_.notify_all();
 }
 
+// From Gloo's thread.
+void GlooMesh::notice_failed_post(int peer, const std::string& reason) {
+    std::lock_guard lock(mutex_);
+    if (failed_post_.empty()) failed_post_ = fmt::format("a transfer with rank {} can't begin: {}", peer, reason);
+    for (auto* buffer : awaited_) abort_waits(*buffer);
+}
+
 MeshCall GlooMesh::begin(const char* operation, Milliseconds timeout, std::uint64_t slot) {
     const MeshCall call{operation, timeout, clock_.after(timeout), slot};
     std::unique_lock lock(mutex_);
@@ -107,19 +119,19 @@ UnboundBuffer GlooMesh::buffer_over(void* data, std::int64_t bytes) {
 }
 
 void GlooMesh::send(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes) {
-    try {
-        buffer->send(peer, call.slot, bytes.begin, bytes.size());
-    } catch (const gloo::Exception& error) {
-        fail(call, peer, error.what());
-    }
+    posts_->add({GlooPost::Kind::send, buffer.get(), peer, call.slot, bytes});
 }
 
 void GlooMesh::receive(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes) {
-    try {
-        buffer->recv(peer, call.slot, bytes.begin, bytes.size());
-    } catch (const gloo::Exception& error) {
-        fail(call, peer, error.what());
-    }
+    posts_->add({GlooPost::Kind::receive, buffer.get(), peer, call.slot, bytes});
+}
+
+void GlooMesh::flush() {
+    posts_->flush();
+}
+
+void GlooMesh::stop_posting() {
+    if (posts_) posts_->stop();
 }
 
 void GlooMesh::wait_sent(const MeshCall& call, UnboundBuffer& buffer, int peer) {
@@ -135,9 +147,10 @@ template <class Wait>
 void GlooMesh::wait(const MeshCall& call, UnboundBuffer& buffer, int peer, Wait wait_for) {
     {
         std::lock_guard lock(mutex_);
-        if (lost_ || !failure_.empty()) abort_waits(*buffer);
+        if (lost_ || !failure_.empty() || !failed_post_.empty()) abort_waits(*buffer);
         awaited_.insert(buffer.get());
     }
+    posts_->flush();
     bool came = false;
     std::string reason = "its connection is closed";
     try {
@@ -149,11 +162,13 @@ void GlooMesh::wait(const MeshCall& call, UnboundBuffer& buffer, int peer, Wait 
     {
         std::lock_guard lock(mutex_);
         awaited_.erase(buffer.get());
+        if (!failed_post_.empty()) reason = failed_post_;
     }
     if (!came) fail(call, peer, reason);
 }
 
 void GlooMesh::fail(const MeshCall& call, int peer, const std::string& reason) {
+    stop_posting();  // the caller's buffers are about to go
     std::unique_lock lock(mutex_);
     const bool late = call.timeout.count() > 0 && clock_.now() >= call.deadline && !lost_;
     // Gloo may notice a broken connection before the lifeline does; only the lifeline knows whose fault it is.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "comm/island/gloo_collective.h"
+#include "comm/island/gloo_posts.h"
 #include "comm/island/lifelines.h"
 #include "comm/island/ring.h"
 
@@ -48,10 +49,13 @@ class GlooMesh {
     MeshCall begin_with_all(const char* operation, Milliseconds timeout);
 
     // The steps of a transfer. Transfers on one buffer to, or from, one peer are done in order, and each wait is for
-    // the next of them.
+    // the next of them. They begin at the next flush, which is part of each wait. A buffer outlives its transfers, or
+    // the mesh has failed, or stop_posting() has been called.
     UnboundBuffer buffer_over(void* data, std::int64_t bytes);
     void send(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes);
     void receive(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes);
+    void flush();
+    void stop_posting();
     void wait_sent(const MeshCall& call, UnboundBuffer& buffer, int peer);
     void wait_received(const MeshCall& call, UnboundBuffer& buffer, int peer);
 
@@ -64,6 +68,7 @@ class GlooMesh {
   private:
     void connect(Rendezvous& rendezvous);
     void notice(const Departure& departure);
+    void notice_failed_post(int peer, const std::string& reason);
     template <class Wait>
     void wait(const MeshCall& call, UnboundBuffer& buffer, int peer, Wait wait_for);
     [[noreturn]] void fail(const MeshCall& call, int peer, const std::string& reason);
@@ -81,7 +86,9 @@ class GlooMesh {
     std::optional<Departure> lost_;
     std::optional<std::int32_t> done_peer_;
     std::string failure_;
+    std::string failed_post_;  // why a transfer could not begin
     std::set<gloo::transport::UnboundBuffer*> awaited_;
+    std::unique_ptr<GlooPosts> posts_;      // before the connections end
     std::unique_ptr<Lifelines> lifelines_;  // last, so that its thread ends first
 };
 

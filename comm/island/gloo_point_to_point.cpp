@@ -18,6 +18,8 @@ class GlooPointToPoint final : public PointToPoint {
     GlooPointToPoint(const GlooOptions& options, Rendezvous& rendezvous)
         : mesh_(options, rendezvous), sends_(options.size), receives_(options.size) {}
 
+    ~GlooPointToPoint() override { mesh_.stop_posting(); }
+
     Rank rank() const override { return Rank(mesh_.rank()); }
     std::int32_t size() const override { return mesh_.size(); }
 
@@ -26,6 +28,7 @@ class GlooPointToPoint final : public PointToPoint {
         const MeshCall call = mesh_.begin("send", Milliseconds(0), lane.posted++);
         auto [buffer, bytes] = message(values, sent_nothing_);
         mesh_.send(call, buffer, peer.value(), bytes);
+        mesh_.flush();
         keep(lane, std::move(buffer));
     }
     void post_receive(BufferView values, Rank peer) override {
@@ -33,6 +36,7 @@ class GlooPointToPoint final : public PointToPoint {
         const MeshCall call = mesh_.begin("receive", Milliseconds(0), lane.posted++);
         auto [buffer, bytes] = message(values, received_nothing_);
         mesh_.receive(call, buffer, peer.value(), bytes);
+        mesh_.flush();
         keep(lane, std::move(buffer));
     }
     void wait_send(Rank peer, Milliseconds timeout) override {

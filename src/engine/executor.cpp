@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "core/short_time_slice.h"
 #include "engine/allocation_counter.h"
 #include "engine/bound_program.h"
 #include "engine/step_progress.h"
@@ -176,6 +177,7 @@ struct Executor::State {
     template <class Body>
     void start_thread(Body body) {
         threads.emplace_back([this, body](std::stop_token stop) {
+            const ShortTimeSlice prompt;
             std::int64_t steps_seen = 0;
             while (true) {
                 {
