@@ -98,6 +98,19 @@ TEST_F(Netlab, a_transfer_takes_at_least_its_bytes_divided_by_the_rate) {
     EXPECT_GE(result[0], 1.0);
 }
 
+TEST_F(Netlab, a_link_of_the_kernels_carries_no_more_than_its_rate) {
+    const auto result = measure({"--kernel", "--rate-mbit", "80"}, "transfer", 4'000'000);
+    ASSERT_EQ(result.size(), 1u) << output();
+    EXPECT_GE(result[0], (4'000'000 - 20'000) * 8 / 80e6) << "all but what the bucket holds";
+}
+
+TEST_F(Netlab, a_link_of_the_kernels_has_a_rate_alone_and_two_hosts) {
+    EXPECT_EQ(run({"--kernel", "--delay-ms", "1", "--", "true"}), 2);
+    EXPECT_NE(output().find("--delay-ms"), std::string::npos) << output();
+    EXPECT_EQ(run({"--kernel", "--hosts", "3", "--", "true"}), 2);
+    EXPECT_NE(output().find("--kernel joins 2"), std::string::npos) << output();
+}
+
 TEST_F(Netlab, loses_about_as_many_packets_as_asked_for) {
     const auto result = measure({"--delay-ms", "1", "--loss-percent", "30"}, "round_trip", 400);
     ASSERT_EQ(result.size(), 2u) << output();

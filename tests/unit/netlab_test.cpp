@@ -4,6 +4,7 @@
 
 #include "netlab/hosts.h"
 #include "netlab/link_emulator.h"
+#include "netlab/shaped_link.h"
 
 namespace atl::netlab {
 namespace {
@@ -67,6 +68,17 @@ TEST(Destination, is_the_host_of_the_address_and_nothing_for_packets_that_have_n
     EXPECT_EQ(destination_host(packet_to({224, 0, 0, 1}), 2), -1);
     EXPECT_EQ(destination_host(packet_to({10, 77, 1, 1}, 6), 2), -1);
     EXPECT_EQ(destination_host(std::vector<std::byte>(19), 2), -1) << "shorter than a header";
+}
+
+TEST(TokenBucket, holds_little_of_what_the_link_carries_and_more_than_any_packet) {
+    for (const double mbit : {1.0, 50.0, 300.0, 1e3, 3e3, 10e3, 100e3}) {
+        const TokenBucket bucket = token_bucket(mbit);
+        EXPECT_GT(bucket.burst_bytes, bucket.largest_packet_bytes) << mbit;
+        EXPECT_GE(bucket.largest_packet_bytes, 1500) << mbit;
+        EXPECT_LE(bucket.burst_bytes, 256'000) << mbit;
+        EXPECT_GT(bucket.queue_bytes, bucket.burst_bytes) << mbit;
+    }
+    EXPECT_EQ(token_bucket(1e3).burst_bytes, 31'250) << "250 microseconds of 1 Gbit/s";
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 // The hosts of a lab: named network namespaces, each with one TUN device as its only way out.
 //
-// Host i of a lab called `site` is the namespace site<i> with the address 10.77.<i>.1/16 on the device wan0;
-// `ip netns exec site0 COMMAND` runs something on it. The names live on a private mount, seen by this process and
-// its children only: two labs never meet, and whatever ends this process, SIGKILL included, takes the names, the
-// devices and the links with it. Needs root. Errors: WorldError says which step failed and why.
+// Host i of a lab called `site` is the namespace site<i> with the address 10.77.<i>.1/16 on the device wan0.
+// Needs root. Errors: WorldError says which step failed and why.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "netlab/namespaces.h"
+
 namespace atl::netlab {
-
-// A file descriptor with an owner.
-class Descriptor {
-  public:
-    explicit Descriptor(int number = -1) : number_(number) {}
-    ~Descriptor();
-    Descriptor(Descriptor&& other) noexcept;
-    Descriptor& operator=(Descriptor&& other) noexcept;
-    int number() const { return number_; }
-
-  private:
-    int number_;
-};
 
 struct Host {
     std::string name;

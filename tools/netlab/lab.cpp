@@ -1,8 +1,6 @@
 #include "netlab/lab.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,14 +10,12 @@
 #include <span>
 #include <utility>
 
-#include "core/child_process.h"
-#include "core/error.h"
 #include "netlab/hosts.h"
+#include "netlab/lab_command.h"
 
 namespace atl::netlab {
 namespace {
 
-constexpr Milliseconds kGrace{5000};
 constexpr Milliseconds kLongestNap{200};
 constexpr int kPacketsPerVisit = 64;  // so that one busy host can't starve the others
 
@@ -73,44 +69,20 @@ class Links {
     std::array<std::byte, 1 << 16> buffer_;
 };
 
-// The signals that the loop reads as data instead of being interrupted by them.
-Descriptor open_signals() {
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) ::sigaddset(&signals, signal);
-    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-    Descriptor descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (descriptor.number() < 0) throw WorldError("[netlab] can't open a signal descriptor");
-    return descriptor;
-}
-
-// The signal that asks the lab to end, if one has come.
-std::optional<int> read_end_request(const Descriptor& signals) {
-    std::optional<int> request;
-    signalfd_siginfo information{};
-    while (::read(signals.number(), &information, sizeof(information)) == sizeof(information)) {
-        const int signal = static_cast<int>(information.ssi_signo);
-        if (signal != SIGCHLD) request = signal;
-    }
-    return request;
-}
-
 class Lab {
   public:
     explicit Lab(const LabOptions& options)
-        : signals_(open_signals()),
-          hosts_(options.prefix, options.links.hosts, options.mtu_bytes),
+        : hosts_(options.prefix, options.links.hosts, options.mtu_bytes),
           links_(hosts_, options.links),
-          command_({.command = options.command}) {
+          command_(options.command) {
         for (const Host& host : hosts_.list()) polled_.push_back({host.tunnel.number(), POLLIN, 0});
-        polled_.push_back({signals_.number(), POLLIN, 0});
+        polled_.push_back({command_.signals().number(), POLLIN, 0});
     }
 
     LabResult run() {
-        std::optional<ExitStatus> end;
-        while (!(end = command_.poll())) turn();
-        LabResult result;
-        result.exit_code = ended_by_ ? 128 + *ended_by_ : end->signal != 0 ? 128 + end->signal : end->code;
+        std::optional<int> code;
+        while (!(code = command_.exit_code())) turn();
+        LabResult result{.exit_code = *code, .host_names = {}, .traffic = {}};
         for (const Host& host : hosts_.list()) result.host_names.push_back(host.name);
         result.traffic = links_.emulator().traffic();
         return result;
@@ -120,7 +92,6 @@ class Lab {
     void turn() {
         const TimePoint now = clock_.now();
         links_.deliver_due_packets(now);
-        if (kill_at_ && now >= *kill_at_) command_.send_signal(SIGKILL);
         const auto next = std::min(links_.next_due().value_or(TimePoint::max()), now + kLongestNap);
         const auto nap = std::max(next - clock_.now(), std::chrono::nanoseconds(0));
         const timespec timeout{nap.count() / 1'000'000'000, nap.count() % 1'000'000'000};
@@ -128,21 +99,14 @@ class Lab {
         for (std::size_t host = 0; host < hosts_.list().size(); ++host) {
             if (polled_[host].revents & POLLIN) links_.accept_packets(static_cast<int>(host));
         }
-        if (const auto request = read_end_request(signals_); request && !ended_by_) {
-            ended_by_ = request;
-            kill_at_ = clock_.after(kGrace);
-            command_.send_signal(SIGTERM);
-        }
+        command_.tend();
     }
 
     SystemClock clock_;
-    Descriptor signals_;
     Hosts hosts_;
     Links links_;
-    ChildProcess command_;
+    LabCommand command_;
     std::vector<pollfd> polled_;
-    std::optional<int> ended_by_;
-    std::optional<Deadline> kill_at_;
 };
 
 }  // namespace

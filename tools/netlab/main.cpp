@@ -9,6 +9,8 @@
 #include "core/file_system.h"
 #include "netlab/hosts.h"
 #include "netlab/lab.h"
+#include "netlab/lab_command.h"
+#include "netlab/shaped_link.h"
 
 namespace atl::netlab {
 namespace {
@@ -18,6 +20,7 @@ constexpr int kUsageExitCode = 2;
 struct CommandLine {
     LabOptions lab;
     std::string report_file;
+    bool by_kernel = false;
 };
 
 // "0-1:40": the hosts 0 and 1 are 40 ms apart, one way.
@@ -54,6 +57,8 @@ void describe(CLI::App& app, CommandLine& line, std::vector<std::string>& pairs)
     app.add_option("--mtu", line.lab.mtu_bytes, "bytes of the largest packet")->check(CLI::Range(576, 65535));
     app.add_option("--seed", links.seed, "of the losses");
     app.add_option("--pair", pairs, "HOST-HOST:MS gives two hosts their own one-way delay; repeatable");
+    app.add_flag("--kernel", line.by_kernel,
+                 "two hosts whose link the kernel limits: takes no processor, and has a rate alone");
     app.add_option("--report", line.report_file, "write the hosts' traffic to this file as JSON");
     app.add_option("command", line.lab.command, "what to run, after --")->required();
     app.positionals_at_end();
@@ -72,6 +77,22 @@ void write_report(const std::string& file, const LabResult& result) {
     make_system_file_system()->write_text_atomically(file, nlohmann::json{{"hosts", hosts}}.dump(2) + "\n");
 }
 
+// What only emulated links have.
+void check_kernel_link(const CLI::App& app) {
+    for (const char* option : {"--delay-ms", "--loss-percent", "--queue-kib", "--pair", "--report", "--seed"})
+        if (app.count(option) > 0)
+            throw UserError(fmt::format("{}: the kernel's link has none; leave out --kernel", option));
+}
+
+int run_on_kernel_link(const CommandLine& line) {
+    if (line.lab.links.hosts != 2)
+        throw UserError(fmt::format("--hosts {}: --kernel joins 2", line.lab.links.hosts));
+    const ShapedLink link({.prefix = line.lab.prefix,
+                           .mtu_bytes = line.lab.mtu_bytes,
+                           .rate_mbit_per_s = line.lab.links.rate_mbit_per_s});
+    return LabCommand(line.lab.command).wait();
+}
+
 int run(int argument_count, char** arguments) {
     CommandLine line;
     std::vector<std::string> pairs;
@@ -85,6 +106,10 @@ int run(int argument_count, char** arguments) {
         for (const auto& pair : pairs) add_pair(pair, line.lab.links);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : kUsageExitCode;
+    }
+    if (line.by_kernel) {
+        check_kernel_link(app);
+        return run_on_kernel_link(line);
     }
     const LabResult result = run_lab(line.lab);
     if (!line.report_file.empty()) write_report(line.report_file, result);
