@@ -11,6 +11,8 @@ namespace atl::cli {
 
 namespace {
 
+constexpr const char* kHostDevice = "wan0";
+
 ChildOptions worker(const std::vector<std::string>& arguments) {
     const auto program = program_directory() / "atoll-worker";
     if (!std::filesystem::exists(program))
@@ -26,15 +28,28 @@ int code_of(const ExitStatus& status) {
     return status.code > kWrongInput ? kRunFailed : status.code;
 }
 
-}  // namespace
-
-int run_worker(const std::vector<std::string>& arguments) {
-    ChildProcess child(worker(arguments));
+int run(const ChildOptions& options) {
+    ChildProcess child(options);
     for (;;)
         if (const auto status = child.wait_for(Milliseconds(60'000))) return code_of(*status);
 }
 
-int run_island(const std::vector<std::string>& arguments, std::int64_t ranks, std::int64_t threads) {
+}  // namespace
+
+int run_worker(const std::vector<std::string>& arguments) {
+    return run(worker(arguments));
+}
+
+int run_sister(std::vector<std::string> command) {
+    const auto program = program_directory() / command.front();
+    if (!std::filesystem::exists(program))
+        throw UserError(fmt::format("{} is missing: build the target {}", program.string(), command.front()));
+    command.front() = program.string();
+    return run({.command = command});
+}
+
+int run_island(const std::vector<std::string>& arguments, std::int64_t ranks, std::int64_t threads,
+               const std::string& hosts) {
     const TemporaryDirectory meeting("island");
     const auto processors = allowed_processors();
     std::vector<ChildProcess> children;
@@ -44,6 +59,11 @@ int run_island(const std::vector<std::string>& arguments, std::int64_t ranks, st
         options.environment = {{"RANK", std::to_string(rank)},
                                {"LOCAL_RANK", std::to_string(rank)},
                                {"WORLD_SIZE", std::to_string(ranks)}};
+        if (!hosts.empty()) {
+            const std::string host = hosts + std::to_string(rank);
+            options.command.insert(options.command.begin(), {"ip", "netns", "exec", host});
+            options.environment["GLOO_SOCKET_IFNAME"] = kHostDevice;
+        }
         if (ranks * threads <= static_cast<std::int64_t>(processors.size()))
             options.processors.assign(processors.begin() + rank * threads,
                                       processors.begin() + (rank + 1) * threads);

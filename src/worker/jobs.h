@@ -45,6 +45,7 @@ struct BenchJob {
     std::int32_t rank = 0;
     std::int32_t ranks = 1;
     std::filesystem::path rendezvous;  // as in TrainJob
+    std::string link;                  // its rate, as said on the command line; empty: as fast as it can
     std::filesystem::path picture;     // SVG of a step, planned and measured; empty: none
     std::filesystem::path trace;       // the same for Perfetto
     bool json = false;
