@@ -55,13 +55,29 @@ TEST_F(CliTest, help_names_the_verbs_and_is_a_success) {
 
 TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2) {
     for (const char* arguments :
-         {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2"}) {
+         {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2",
+          "simulate", "simulate ge", "simulate geo", "simulate geo --model lama-1b",
+          "simulate geo --model llama-1b --cluster a8000", "simulate geo --model llama-1b --link 3gbt"}) {
         const Outcome outcome = atoll(arguments);
         EXPECT_EQ(outcome.code, 2) << arguments;
         EXPECT_EQ(outcome.output, "") << arguments;
         EXPECT_NE(outcome.errors, "") << arguments;
     }
     EXPECT_NE(atoll("valdate").errors.find("nearest: validate"), std::string::npos);
+}
+
+TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
+    EXPECT_NE(atoll("simulate ge").errors.find("nearest: geo"), std::string::npos);
+    EXPECT_NE(atoll("simulate geo --model lama-1b").errors.find("nearest: llama-1b"), std::string::npos);
+    const Outcome people = atoll("simulate geo --model llama-1b --sites 3 --svg sites.svg");
+    EXPECT_EQ(people.code, 0) << people.errors;
+    EXPECT_TRUE(people.output.starts_with("simulated: 3 sites")) << people.output;
+    EXPECT_NE(files_->read_text(directory_.path() / "sites.svg").find("simulated"), std::string::npos);
+    const Outcome machines = atoll("simulate geo --model llama-1b --json");
+    EXPECT_EQ(machines.code, 0) << machines.errors;
+    const auto object = nlohmann::json::parse(machines.output);
+    EXPECT_EQ(object["simulated"], true);
+    EXPECT_GT(object["choices"].size(), 5u);
 }
 
 TEST_F(CliTest, validate_prints_a_config_that_reads_back_and_notices_on_standard_error) {
