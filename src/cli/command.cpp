@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/error.h"
+
 namespace atl::cli {
 
 void add_config_options(CLI::App& verb, ConfigOptions& options) {
@@ -15,6 +17,18 @@ RunConfig load(const Context& context, const ConfigOptions& options) {
     LoadedConfig loaded = load_config(*context.files, {.file = options.file, .overrides = options.overrides});
     for (const std::string& notice : loaded.notices) context.log.warning("{}", notice);
     return std::move(loaded.config);
+}
+
+std::string coordinator_address(const Context& context, const std::string& where) {
+    const std::filesystem::path file = std::filesystem::path(where) / "coordinator.address";
+    if (context.files->exists(file)) return context.files->read_text(file);
+    if (context.files->exists(where)) {
+        throw UserError(fmt::format("{} holds no coordinator.address: no run was started in it", where));
+    }
+    if (where.find(':') == std::string::npos) {
+        throw UserError(fmt::format("{} is neither a run directory nor HOST:PORT", where));
+    }
+    return where;
 }
 
 CLI::Validator at_least(std::int64_t least) {

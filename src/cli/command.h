@@ -39,6 +39,9 @@ void add_config_options(CLI::App& verb, ConfigOptions& options);
 // Loads, and logs notices.
 RunConfig load(const Context& context, const ConfigOptions& options);
 
+// Where the coordinator listens that a person means by a run directory or HOST:PORT.
+std::string coordinator_address(const Context& context, const std::string& where);
+
 // A check of an option's whole number, and what its help says.
 CLI::Validator at_least(std::int64_t least);
 

@@ -29,6 +29,7 @@ int coordinate(const Context& context, const CoordinatorVerbOptions& options) {
     ServerOptions server_options;
     server_options.protocol =
         coordinator_options(config, options.stop_at ? std::optional(Step(*options.stop_at)) : std::nullopt);
+    server_options.config = config;
     server_options.run_directory =
         options.run_directory.empty() ? std::filesystem::path(config.run.directory) : options.run_directory;
     server_options.address = options.address.empty() ? config.coordinator.address : options.address;

@@ -18,6 +18,7 @@ void add_verbs(CLI::App& app, Context& context) {
     add_import(app, context);
     add_prepare(app, context);
     add_run(app, context);
+    add_set(app, context);
     add_simulate(app, context);
     add_status(app, context);
     add_validate(app, context);

@@ -7,6 +7,7 @@
 #include "cli/verbs.h"
 #include "coordinator/client.h"
 #include "core/error.h"
+#include "metrics/progress.h"
 
 namespace atl::cli {
 namespace {
@@ -18,17 +19,21 @@ struct StatusOptions {
     bool json = false;
 };
 
-std::string address_of(const Context& context, const std::string& where) {
-    const std::filesystem::path file = std::filesystem::path(where) / "coordinator.address";
-    if (context.files->exists(file)) return context.files->read_text(file);
-    if (context.files->exists(where)) {
-        throw UserError(
-            fmt::format("[status] {} holds no coordinator.address: no run was started in it", where));
+void print_cost(const nlohmann::json& cost) {
+    fmt::print(
+        "    round {}: {} steps of {:.4f} s, {:.3f} s beside them ({:.3f} s of exchange): {:.1f} % compute\n",
+        cost["round"].get<std::int64_t>(), cost["inner_steps"].get<std::int64_t>(),
+        cost["step_seconds"].get<double>(), cost["stall_seconds"].get<double>(),
+        cost["exchange_seconds"].get<double>(), 100 * cost["compute_utilization"].get<double>());
+    const auto bytes = [](const nlohmann::json& peer, const std::string& key) {
+        return human_bytes(peer[key].get<double>());
+    };
+    for (const auto& peer : cost["peers"]) {
+        fmt::print("      {:<14} sent {} ({} on the wire), received {} ({})\n",
+                   peer["peer"].get<std::string>(), bytes(peer, "payload_bytes_sent"),
+                   bytes(peer, "wire_bytes_sent"), bytes(peer, "payload_bytes_received"),
+                   bytes(peer, "wire_bytes_received"));
     }
-    if (where.find(':') == std::string::npos) {
-        throw UserError(fmt::format("[status] {} is neither a run directory nor HOST:PORT", where));
-    }
-    return where;
 }
 
 void print_for_people(const nlohmann::json& status) {
@@ -40,6 +45,7 @@ void print_for_people(const nlohmann::json& status) {
         fmt::print("  {:<16} {:<8} {:<11} round {}{}\n", site["site"].get<std::string>(),
                    site["standing"].get<std::string>(), site["phase"].get<std::string>(),
                    site["round"].get<std::int64_t>(), reason.empty() ? "" : ": " + reason);
+        if (!site["costs"].empty()) print_cost(site["costs"].back());
     }
     for (const auto& attempt : status["attempts"]) {
         fmt::print("  attempt {}: {}\n", attempt["attempt"].get<std::int64_t>(),
@@ -50,7 +56,7 @@ void print_for_people(const nlohmann::json& status) {
 }
 
 int show_status(const Context& context, const StatusOptions& options) {
-    const std::string answer = fetch_status(address_of(context, options.where), kPatience);
+    const std::string answer = fetch_status(coordinator_address(context, options.where), kPatience);
     if (options.json) {
         fmt::print("{}\n", answer);
         return kSuccess;

@@ -14,6 +14,7 @@ void add_export(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_prepare(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
+void add_set(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);  // with subverbs: simulate.h
 void add_status(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);

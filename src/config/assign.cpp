@@ -52,7 +52,10 @@ class Assignment {
             return bounded(target, static_cast<double>(*value));
         const auto* text = std::get_if<std::string>(&value_);
         const bool may_be_auto = key_.derived.starts_with("auto");
-        if (may_be_auto && text != nullptr && *text == "auto") return {};  // stays unset, hence derived
+        if (may_be_auto && text != nullptr && *text == "auto") {
+            *target = 0;  // unset, hence derived
+            return {};
+        }
         return may_be_auto ? "must be a number or \"auto\"" : "must be a number";
     }
     std::string operator()(std::string* target) const {

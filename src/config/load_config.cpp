@@ -31,7 +31,7 @@ void append_table(std::span<const Key<Owner>> keys, Owner& owner, std::string& t
 LoadedConfig load_config(const FileSystem& files, const ConfigSource& source) {
     Problems problems;
     Settings settings = read_settings(files, source.file, problems);
-    for (const std::string& text : source.overrides) apply_override(text, settings, problems);
+    for (const std::string& text : source.overrides) apply_override(text, "--set", settings, problems);
 
     LoadedConfig loaded;
     Origins origins(source.file.string());
@@ -41,6 +41,23 @@ LoadedConfig load_config(const FileSystem& files, const ConfigSource& source) {
     if (source.check_files) check_files(loaded.config, origins, problems);
     if (!problems.empty()) throw UserError(problems.lines());
     return loaded;
+}
+
+RunConfig changed_config(const RunConfig& config, const std::vector<std::string>& assignments) {
+    Problems problems;
+    Settings settings;
+    for (const std::string& text : assignments) apply_override(text, "set", settings, problems);
+    RunConfig changed = config;
+    Origins origins("set");
+    std::vector<std::string> notices;
+    assign_settings(settings, changed, origins, problems, notices);
+    // What was resolved before is not derived again.
+    for (const Key<RunConfig>& key : run_keys())
+        if (!origins.given(key.full_name())) origins.set(key.full_name(), "the run");
+    derive_values(changed, origins, problems);
+    check_combinations(changed, origins, problems);
+    if (!problems.empty()) throw UserError(problems.lines());
+    return changed;
 }
 
 std::string to_toml(const RunConfig& config) {

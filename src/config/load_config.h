@@ -28,6 +28,10 @@ struct ConfigSource {
 
 LoadedConfig load_config(const FileSystem& files, const ConfigSource& source);
 
+// A resolved config with some keys of its tables changed ("table.key=value"), resolved and checked again. Files are not
+// looked for.
+RunConfig changed_config(const RunConfig& config, const std::vector<std::string>& assignments);
+
 // The resolved file: every key, and load_config of it gives an equal config.
 std::string to_toml(const RunConfig& config);
 

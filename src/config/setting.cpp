@@ -134,14 +134,15 @@ class FileReader {
 };
 
 // As TOML if it can be read so, else as plain text: --set run.name=mine needs no quotes.
-Setting parse_value(const std::string& table, const std::string& key, const std::string& text) {
+Setting parse_value(const std::string& table, const std::string& key, const std::string& text,
+                    const std::string& where) {
     try {
         const toml::table parsed = toml::parse("value = " + text);
-        Setting setting = to_setting(table, key, *parsed.get("value"), "--set");
+        Setting setting = to_setting(table, key, *parsed.get("value"), where);
         setting.printed = text;
         return setting;
     } catch (const toml::parse_error&) {
-        return {table, key, text, text, "--set"};
+        return {table, key, text, text, where};
     }
 }
 
@@ -162,7 +163,7 @@ void override_site(const std::string& name, Setting setting, Settings& settings,
             if (known.key == "name" && std::holds_alternative<std::string>(known.value))
                 names.push_back(std::get<std::string>(known.value));
     const std::string nearest = nearest_name(name, names);
-    problems.add("--set", fmt::format("site.{}.{} = {}", name, setting.key, setting.printed),
+    problems.add(setting.where, fmt::format("site.{}.{} = {}", name, setting.key, setting.printed),
                  nearest.empty() ? "the config has no [[site]]"
                                  : fmt::format("unknown site; nearest known site: {}", nearest));
 }
@@ -185,14 +186,15 @@ Settings read_settings(const FileSystem& files, const std::filesystem::path& pat
     return reader.take();
 }
 
-void apply_override(const std::string& text, Settings& settings, Problems& problems) {
+void apply_override(const std::string& text, const std::string& where, Settings& settings,
+                    Problems& problems) {
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     const std::size_t dot = name.rfind('.');
     if (equals == std::string::npos || dot == std::string::npos || dot == 0)
-        return problems.add("--set", text, "must be table.key=value");
-    if (name.substr(0, dot) == "site") return problems.add("--set", text, "must be site.NAME.key=value");
-    Setting setting = parse_value(name.substr(0, dot), name.substr(dot + 1), text.substr(equals + 1));
+        return problems.add(where, text, "must be table.key=value");
+    if (name.substr(0, dot) == "site") return problems.add(where, text, "must be site.NAME.key=value");
+    Setting setting = parse_value(name.substr(0, dot), name.substr(dot + 1), text.substr(equals + 1), where);
     if (!setting.table.starts_with("site.")) return settings.settings.push_back(std::move(setting));
     const std::string site = setting.table.substr(5);
     setting.table = "site";

@@ -55,7 +55,8 @@ class Problems {
 
 // A file with everything it includes. Syntax errors and include cycles become problems.
 Settings read_settings(const FileSystem& files, const std::filesystem::path& path, Problems& problems);
-// One --set. "site.NAME.key=value" reaches into the site of that name.
-void apply_override(const std::string& text, Settings& settings, Problems& problems);
+// One "table.key=value"; `where` says where it was given. "site.NAME.key=value" reaches into the site of that name.
+void apply_override(const std::string& text, const std::string& where, Settings& settings,
+                    Problems& problems);
 
 }  // namespace atl

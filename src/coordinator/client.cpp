@@ -1,6 +1,7 @@
 #include "coordinator/client.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -31,6 +32,27 @@ void configure(zmq::socket_t& socket) {
     socket.set(zmq::sockopt::reconnect_ivl, kReconnect_ms);
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMost_ms);
     socket.set(zmq::sockopt::maxmsgsize, std::int64_t(kLongestControlMessage));
+}
+
+// One question in text, one answer in text.
+std::string ask(const std::string& address, std::string_view question, Milliseconds timeout) {
+    zmq::context_t context(1);
+    zmq::socket_t socket(context, zmq::socket_type::dealer);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::rcvtimeo, int(timeout.count()));
+    try {
+        socket.connect("tcp://" + address);
+    } catch (const zmq::error_t& error) {
+        throw UserError(fmt::format("[control] {} is no address of a coordinator (HOST:PORT): {}", address,
+                                    error.what()));
+    }
+    socket.send(zmq::buffer(question));
+    zmq::message_t answer;
+    if (!socket.recv(answer)) {
+        throw CommError(fmt::format("[control] no coordinator answers at {} within {} ms: has the run ended?",
+                                    address, timeout.count()));
+    }
+    return answer.to_string();
 }
 
 }  // namespace
@@ -148,23 +170,12 @@ std::int64_t ControlClient::dropped() const {
 }
 
 std::string fetch_status(const std::string& address, Milliseconds timeout) {
-    zmq::context_t context(1);
-    zmq::socket_t socket(context, zmq::socket_type::dealer);
-    socket.set(zmq::sockopt::linger, 0);
-    socket.set(zmq::sockopt::rcvtimeo, int(timeout.count()));
-    try {
-        socket.connect("tcp://" + address);
-    } catch (const zmq::error_t& error) {
-        throw UserError(
-            fmt::format("[status] {} is no address of a coordinator (HOST:PORT): {}", address, error.what()));
-    }
-    socket.send(zmq::buffer(kStatusRequest));
-    zmq::message_t answer;
-    if (!socket.recv(answer)) {
-        throw CommError(fmt::format("[status] no coordinator answers at {} within {} ms: has the run ended?",
-                                    address, timeout.count()));
-    }
-    return answer.to_string();
+    return ask(address, kStatusRequest, timeout);
+}
+
+std::string request_changes(const std::string& address, const std::vector<std::string>& assignments,
+                            Milliseconds timeout) {
+    return ask(address, fmt::format("{}{}", kSetRequest, fmt::join(assignments, "\n")), timeout);
 }
 
 }  // namespace atl

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/clock.h"
 #include "rounds/control.h"
@@ -41,7 +42,10 @@ class ControlClient {
     std::unique_ptr<Connection> connection_;
 };
 
-// The status of a coordinator as one JSON object. Throws CommError if it does not answer by then.
+// The status of a coordinator as one JSON object, and its answer to changed settings ("table.key=value"), also one
+// (FORMAT.md of rounds). Both throw CommError if it does not answer by then, UserError if the address is none.
 std::string fetch_status(const std::string& address, Milliseconds timeout);
+std::string request_changes(const std::string& address, const std::vector<std::string>& assignments,
+                            Milliseconds timeout);
 
 }  // namespace atl

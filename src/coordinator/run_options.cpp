@@ -20,10 +20,8 @@ bool contains(const List& list, std::string_view word) {
     return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-std::string setting(const std::map<std::string, std::string>& settings, const std::string& key) {
-    const auto found = settings.find(key);
-    if (found == settings.end()) return {};
-    std::string text = found->second;
+std::string text_setting(const std::map<std::string, std::string>& settings, const std::string& key) {
+    std::string text = settings.at(key);
     std::erase(text, '"');
     return text;
 }
@@ -42,14 +40,9 @@ std::map<std::string, std::string> shared_settings(const RunConfig& config) {
     return settings;
 }
 
-CoordinatorOptions coordinator_options(const RunConfig& config, std::optional<Step> stop_at) {
-    CoordinatorOptions options;
-    options.run_id = config.run.name;
-    for (const SiteConfig& site : config.sites) options.site_names.push_back(site.name);
-    options.settings = shared_settings(config);
-    options.min_sites = config.exchange.min_sites;
-    RunNumbers& numbers = options.numbers;
-    numbers.method.method = setting(options.settings, "outer.method");
+RunNumbers run_numbers(const RunConfig& config) {
+    RunNumbers numbers;
+    numbers.method.method = text_setting(shared_settings(config), "outer.method");
     const WireCodec codec = wire_codec(config.exchange);
     numbers.method.codec = codec.name;
     numbers.gather = codec.gathered;
@@ -62,7 +55,17 @@ CoordinatorOptions coordinator_options(const RunConfig& config, std::optional<St
     numbers.total_steps = config.train.steps;
     numbers.checkpoint_interval = config.checkpoint.interval;
     numbers.evaluate_interval = config.monitor.eval_interval;
-    numbers.stop_at = stop_at;
+    return numbers;
+}
+
+CoordinatorOptions coordinator_options(const RunConfig& config, std::optional<Step> stop_at) {
+    CoordinatorOptions options;
+    options.run_id = config.run.name;
+    for (const SiteConfig& site : config.sites) options.site_names.push_back(site.name);
+    options.settings = shared_settings(config);
+    options.min_sites = config.exchange.min_sites;
+    options.numbers = run_numbers(config);
+    options.numbers.stop_at = stop_at;
     CoordinatorTimeouts& timeouts = options.timeouts;
     timeouts.disconnect = Milliseconds(config.timeouts.disconnect_ms);
     timeouts.progress = Milliseconds(config.timeouts.progress_ms);

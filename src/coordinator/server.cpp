@@ -1,15 +1,20 @@
 #include "coordinator/server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <zmq.hpp>
 
 #include "coordinator/control_wire.h"
+#include "coordinator/live_settings.h"
+#include "coordinator/run_options.h"
 #include "coordinator/status_page.h"
 #include "coordinator/store.h"
 #include "core/error.h"
@@ -37,7 +42,7 @@ class CoordinatorServer::Loop {
           store_(prepare_store()),
           socket_(context_, zmq::socket_type::router),
           monitor_(context_, zmq::socket_type::pair),
-          state_(options_.protocol, store_.load()) {
+          state_(restored()) {
         socket_.set(zmq::sockopt::maxmsgsize, std::int64_t(kLongestControlMessage));
         socket_.set(zmq::sockopt::sndhwm, kQueuedViews);
         socket_.set(zmq::sockopt::router_mandatory, true);  // send() says so when a connection is gone
@@ -88,8 +93,56 @@ class CoordinatorServer::Loop {
     CoordinatorStore prepare_store() {
         files_->create_directories(options_.run_directory);
         CoordinatorStore store(options_.run_directory / "coordinator.sqlite", options_.protocol.run_id);
-        if (options_.start_over) store.clear_rounds();
+        if (options_.start_over) store.start_over();
         return store;
+    }
+
+    // With what was changed before an earlier end of the coordinator.
+    CoordinatorState restored() {
+        CoordinatorRecord stored = store_.load();
+        std::vector<std::string> assignments;
+        for (const auto& [key, value] : stored.changes) assignments.push_back(key + "=" + value);
+        if (options_.config && !assignments.empty()) {
+            log_.info("[coordinator] settings changed while the run went on: {}",
+                      fmt::join(assignments, ", "));
+            adopt(change_settings(*options_.config, assignments).config);
+        }
+        return CoordinatorState(options_.protocol, std::move(stored));
+    }
+
+    void adopt(RunConfig changed) {
+        RunNumbers numbers = run_numbers(changed);
+        numbers.stop_at = options_.protocol.numbers.stop_at;
+        numbers.chunk_elements = options_.protocol.numbers.chunk_elements;
+        options_.protocol.numbers = numbers;
+        options_.config = std::move(changed);
+    }
+
+    // The answer to a `set` message.
+    std::string change(std::string_view lines) {
+        std::vector<std::string> assignments;
+        std::istringstream text{std::string(lines)};
+        for (std::string line; std::getline(text, line);) assignments.push_back(line);
+        try {
+            if (!options_.config) throw UserError("set: the settings of this run can't be changed");
+            const ChangedRun changed = change_settings(*options_.config, assignments);
+            if (!changed.changes.empty()) {
+                adopt(changed.config);
+                coordinator_event::NumbersChanged event{options_.protocol.numbers, {}, changed.describe()};
+                for (const auto& [key, values] : changed.changes) event.changes[key] = values.after;
+                handle(event);
+            }
+            nlohmann::json changes = nlohmann::json::object();
+            for (const auto& [key, values] : changed.changes)
+                changes[key] = {{"before", values.before}, {"after", values.after}};
+            const View& view = state_.view();
+            const Round from = view.plan ? view.round.next() : view.round;
+            return nlohmann::json{{"accepted", true}, {"changes", changes}, {"from_round", from.value()}}
+                .dump();
+        } catch (const UserError& error) {
+            return nlohmann::json{{"accepted", false}, {"problems", error.problems()}}.dump(
+                -1, ' ', false, nlohmann::json::error_handler_t::replace);
+        }
     }
 
     void bind() {
@@ -166,7 +219,11 @@ class CoordinatorServer::Loop {
     void take(const std::string& identity, zmq::message_t& body) {
         const std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), body.size());
         if (body.to_string_view() == kStatusRequest) {
-            (void)send(identity, status_json(state_.view()));
+            (void)send(identity, status_json(state_.view(), state_.record().costs));
+            return;
+        }
+        if (body.to_string_view().starts_with(kSetRequest)) {
+            (void)send(identity, change(body.to_string_view().substr(kSetRequest.size())));
             return;
         }
         try {
@@ -190,10 +247,11 @@ class CoordinatorServer::Loop {
         const std::int64_t version = state_.version();
         const std::vector<CoordinatorDecision> decisions = state_.handle(event, clock_.now());
         store_.save(decisions, state_.record().term, clock_.unix_ms());
-        for (const CoordinatorDecision& decision : decisions) log_.info("[coordinator] {}", decision.reason);
+        for (const CoordinatorDecision& decision : decisions)
+            if (!decision.reason.empty()) log_.info("[coordinator] {}", decision.reason);
         if (state_.version() == version) return;
         for (const auto& [id, connection] : connections_) (void)tell(connection);  // its end is announced
-        if (page_) page_->show(status_json(state_.view()));
+        if (page_) page_->show(status_json(state_.view(), state_.record().costs));
     }
 
     // False: the connection is gone.

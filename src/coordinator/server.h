@@ -8,8 +8,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "config/run_config.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "rounds/coordinator_state.h"
@@ -23,6 +25,8 @@ struct ServerOptions {
         "127.0.0.1:0";         // control endpoint; port 0: the one of the last start, else any free one
     std::string http_address;  // GET /status; empty: none
     bool start_over = false;   // forget the rounds of an earlier start
+    std::optional<RunConfig> config =
+        {};  // what `protocol` was made of; without it no setting can be changed
 };
 
 class CoordinatorServer {

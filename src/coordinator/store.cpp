@@ -52,11 +52,25 @@ std::string read_meta(SQLite::Database& connection, const char* key) {
     return query.executeStep() ? query.getColumn(0).getString() : std::string();
 }
 
-void write_meta(SQLite::Database& connection, const char* key, const std::string& value) {
-    SQLite::Statement insert(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)");
+void write_pair(SQLite::Database& connection, const std::string& table, const std::string& key,
+                const std::string& value) {
+    SQLite::Statement insert(connection, "INSERT OR REPLACE INTO " + table + " VALUES (?, ?)");
     insert.bind(1, key);
     insert.bind(2, value);
     insert.exec();
+}
+
+void write_cost(SQLite::Database& connection, SiteId site, const RoundCost& cost) {
+    const std::vector<std::byte> bytes = encode(cost);
+    SQLite::Statement insert(connection, "INSERT OR REPLACE INTO costs VALUES (?, ?, ?)");
+    insert.bind(1, cost.round.value());
+    insert.bind(2, site.value());
+    insert.bind(3, bytes.data(), int(bytes.size()));
+    insert.exec();
+    SQLite::Statement forget(connection, "DELETE FROM costs WHERE site = ? AND round <= ?");
+    forget.bind(1, site.value());
+    forget.bind(2, cost.round.value() - std::int64_t(kCostsKept));
+    forget.exec();
 }
 
 void write_round(SQLite::Database& connection, const RoundRecord& record) {
@@ -83,10 +97,15 @@ CoordinatorStore::CoordinatorStore(const std::filesystem::path& file, const std:
         connection.exec(
             "CREATE TABLE IF NOT EXISTS decisions (id INTEGER PRIMARY KEY, unix_ms INTEGER NOT NULL, "
             "term INTEGER NOT NULL, text TEXT NOT NULL)");
+        connection.exec(
+            "CREATE TABLE IF NOT EXISTS costs (round INTEGER NOT NULL, site INTEGER NOT NULL, cost BLOB NOT "
+            "NULL, "
+            "PRIMARY KEY (round, site))");
+        connection.exec("CREATE TABLE IF NOT EXISTS changes (key TEXT PRIMARY KEY, value TEXT NOT NULL)");
         const std::string owner = read_meta(connection, "run_id");
         if (owner.empty()) {
-            write_meta(connection, "run_id", run_id);
-            write_meta(connection, "term", "0");
+            write_pair(connection, "meta", "run_id", run_id);
+            write_pair(connection, "meta", "term", "0");
         } else if (owner != run_id) {
             throw CorruptDataError(
                 fmt::format("[coordinator] {} belongs to run {}, not to run {}: use another --run-dir",
@@ -111,6 +130,15 @@ CoordinatorRecord CoordinatorStore::load() const {
             RoundRecord round = decode_round_record({bytes, std::size_t(column.getBytes())});
             record.rounds[round.plan.round] = std::move(round);
         }
+        SQLite::Statement changes(database_->connection, "SELECT key, value FROM changes");
+        while (changes.executeStep())
+            record.changes[changes.getColumn(0).getString()] = changes.getColumn(1).getString();
+        SQLite::Statement costs(database_->connection, "SELECT site, cost FROM costs ORDER BY round");
+        while (costs.executeStep()) {
+            const SQLite::Column column = costs.getColumn(1);
+            record.costs[SiteId(costs.getColumn(0).getInt())].push_back(decode_round_cost(
+                {static_cast<const std::byte*>(column.getBlob()), std::size_t(column.getBytes())}));
+        }
         return record;
     });
 }
@@ -124,7 +152,7 @@ void CoordinatorStore::save(const std::vector<CoordinatorDecision>& decisions, T
         for (const CoordinatorDecision& decision : decisions) {
             std::visit(Overloaded{
                            [&](const coordinator_action::StoreTerm& stored) {
-                               write_meta(connection, "term", std::to_string(stored.term.value()));
+                               write_pair(connection, "meta", "term", std::to_string(stored.term.value()));
                            },
                            [&](const coordinator_action::StoreRound& stored) {
                                write_round(connection, stored.record);
@@ -133,10 +161,21 @@ void CoordinatorStore::save(const std::vector<CoordinatorDecision>& decisions, T
                                SQLite::Statement remove(connection, "DELETE FROM rounds WHERE round > ?");
                                remove.bind(1, truncated.last.value());
                                remove.exec();
+                               SQLite::Statement forget(connection, "DELETE FROM costs WHERE round >= ?");
+                               forget.bind(1, truncated.last.value());
+                               forget.exec();
+                           },
+                           [&](const coordinator_action::StoreChanges& stored) {
+                               for (const auto& [key, value] : stored.changes)
+                                   write_pair(connection, "changes", key, value);
+                           },
+                           [&](const coordinator_action::StoreCost& stored) {
+                               write_cost(connection, stored.site, stored.cost);
                            },
                            [](const coordinator_action::Note&) {},
                        },
                        decision.action);
+            if (decision.reason.empty()) continue;
             SQLite::Statement history(connection,
                                       "INSERT INTO decisions (unix_ms, term, text) VALUES (?, ?, ?)");
             history.bind(1, unix_ms);
@@ -148,8 +187,10 @@ void CoordinatorStore::save(const std::vector<CoordinatorDecision>& decisions, T
     });
 }
 
-void CoordinatorStore::clear_rounds() {
-    guarded(database_->path, [&] { database_->connection.exec("DELETE FROM rounds"); });
+void CoordinatorStore::start_over() {
+    guarded(database_->path, [&] {
+        database_->connection.exec("DELETE FROM rounds; DELETE FROM changes; DELETE FROM costs");
+    });
 }
 
 }  // namespace atl

@@ -3,7 +3,8 @@
 // WAL, synchronous = NORMAL: what save() has written survives the death of the process; after a power loss the last
 // decisions may be gone, which is a resume. The file is locked while open, and the lock ends with the process.
 //
-// Tables: meta(key, value), rounds(round, record: messages.h), decisions(id, unix_ms, term, text).
+// Tables: meta(key, value), rounds(round, record: messages.h), changes(key, value) of settings, costs(round, site, cost:
+// messages.h), decisions(id, unix_ms, term, text).
 // Threads: one. Errors: StorageError (disk, a second coordinator), CorruptDataError (another run's or a damaged file).
 #pragma once
 
@@ -26,8 +27,8 @@ class CoordinatorStore {
 
     CoordinatorRecord load() const;
     void save(const std::vector<CoordinatorDecision>& decisions, Term term, std::int64_t unix_ms);
-    // Forgets every round, for a run that starts over; the term stays.
-    void clear_rounds();
+    // Forgets every round and change, for a run that starts over; the term stays.
+    void start_over();
 
   private:
     struct Database;

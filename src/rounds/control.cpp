@@ -20,6 +20,18 @@ std::string_view name(ComplaintKind kind) {
     ATOLL_CHECK(false, "complaint {}", int(kind));
 }
 
+std::int64_t RoundCost::payload_bytes_sent() const {
+    std::int64_t bytes = 0;
+    for (const PeerTraffic& peer : peers) bytes += peer.payload_bytes_sent;
+    return bytes;
+}
+
+std::int64_t RoundCost::payload_bytes_received() const {
+    std::int64_t bytes = 0;
+    for (const PeerTraffic& peer : peers) bytes += peer.payload_bytes_received;
+    return bytes;
+}
+
 const SiteView* View::find(SiteId site) const {
     for (const SiteView& view : sites) {
         if (view.info.id == site) return &view;

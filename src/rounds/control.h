@@ -66,6 +66,33 @@ struct FragmentReport {
     bool operator==(const FragmentReport&) const = default;
 };
 
+// Bytes that one round moved between a site and a peer. Payload: packets; wire: frames, as the transport counts them.
+struct PeerTraffic {
+    SiteId peer;
+    std::int64_t payload_bytes_sent = 0;
+    std::int64_t payload_bytes_received = 0;
+    std::int64_t wire_bytes_sent = 0;
+    std::int64_t wire_bytes_received = 0;
+    bool operator==(const PeerTraffic&) const = default;
+};
+
+// What a round has cost a site that contributed to it, by its own clock.
+struct RoundCost {
+    Round round;
+    std::int64_t inner_steps = 0;
+    double step_seconds = 0;          // inside inner steps, all together
+    double round_seconds = 0;         // from the order to train until the mean was applied
+    double exchange_seconds = 0;      // from the own contribution to the commit's arrival
+    std::int64_t raw_bytes_sent = 0;  // what the payload is in fp32
+    std::vector<PeerTraffic> peers;
+
+    double stall_seconds() const { return round_seconds - step_seconds; }
+    double compute_utilization() const { return round_seconds > 0 ? step_seconds / round_seconds : 0; }
+    std::int64_t payload_bytes_sent() const;
+    std::int64_t payload_bytes_received() const;
+    bool operator==(const RoundCost&) const = default;
+};
+
 struct Report {
     std::string run_id;
     SiteInfo site;
@@ -79,6 +106,7 @@ struct Report {
     std::uint64_t progress = 0;  // grows whenever anything moved: a step, a packet, a piece of state
     bool leaving = false;        // wants to leave at the next quiescent point
     std::vector<FragmentReport> fragments;
+    std::optional<RoundCost> last_cost;  // of the newest round it contributed to and applied
     std::optional<Hello> hello;
     bool operator==(const Report&) const = default;
 

@@ -32,6 +32,8 @@ class CoordinatorState::Data {
     // Events.
     void start(TimePoint now);
     void advance(TimePoint now);
+    void take_cost(const Report& report);
+    void change_numbers(const coordinator_event::NumbersChanged& change);
 
     // The open or next round, and the hash of the state it begins with.
     RoundRecord* open_record();
@@ -100,6 +102,7 @@ class CoordinatorState::Data {
     std::optional<StartFrom> start_from;
     std::optional<Ending> ending;
     std::optional<std::string> stop_reason;
+    std::string change_reason;  // of numbers that no plan has had yet
 };
 
 }  // namespace atl

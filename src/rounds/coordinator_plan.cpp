@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 #include "rounds/attempt_plan.h"
@@ -183,8 +184,12 @@ void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) 
     plan.fragments = plan_fragments(plan.last_step());
     set_flags(plan);
     plan.reason =
-        fmt::format("{} steps each by site {}{}", inner_steps, site_list(options.site_names, contributors),
-                    previous != nullptr ? ", planned anew" : "");
+        fmt::format("{} steps each by site {}", inner_steps, site_list(options.site_names, contributors));
+    if (previous != nullptr) {
+        plan.reason += ", planned anew";
+    } else if (!change_reason.empty()) {
+        plan.reason += "; " + std::exchange(change_reason, {});
+    }
     for (const FragmentPlan& fragment : plan.fragments) {
         round.attempts.push_back(first_attempt(plan, fragment, options.numbers.gather));
     }

@@ -1,6 +1,7 @@
 #include "rounds/coordinator_state.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/check.h"
 #include "rounds/coordinator_data.h"
@@ -62,6 +63,28 @@ void CoordinatorState::Data::end(int exit_code, bool checkpoint, std::string rea
     ending = Ending{exit_code, checkpoint, std::move(reason)};
 }
 
+// Costs are no decision: nobody waits for them, and a restart may lose the last ones.
+void CoordinatorState::Data::take_cost(const Report& report) {
+    if (!report.last_cost || membership.find(report.site.id) == nullptr) return;
+    const RoundCost& cost = *report.last_cost;
+    const auto found = record.rounds.find(cost.round);
+    if (found == record.rounds.end() || !found->second.committed()) return;
+    std::deque<RoundCost>& costs = record.costs[report.site.id];
+    if (!costs.empty() && costs.back().round >= cost.round) return;
+    costs.push_back(cost);
+    if (costs.size() > kCostsKept) costs.pop_front();
+    decide(coordinator_action::StoreCost{report.site.id, cost}, "");
+}
+
+void CoordinatorState::Data::change_numbers(const coordinator_event::NumbersChanged& change) {
+    options.numbers = change.numbers;
+    change_reason = change.reason;
+    const std::string reason = "from the next round: " + change.reason;
+    if (change.changes.empty()) return decide(coordinator_action::Note{}, reason);
+    for (const auto& [key, value] : change.changes) record.changes[key] = value;
+    decide(coordinator_action::StoreChanges{record.changes}, reason);
+}
+
 void CoordinatorState::Data::remove(SiteId site, const std::string& reason) {
     const RoundRecord* open = open_record();
     if (open == nullptr || open->plan.find(site) == nullptr || removed.contains(site)) return;
@@ -72,6 +95,9 @@ void CoordinatorState::Data::start(TimePoint now) {
     record.term = record.term.next();
     decide(coordinator_action::StoreTerm{record.term},
            fmt::format("coordinator starts with term {}", record.term));
+    std::vector<std::string> changed;
+    for (const auto& [key, value] : record.changes) changed.push_back(key + " = " + value);
+    if (!changed.empty()) change_reason = fmt::format("{}, as told before", fmt::join(changed, ", "));
     // After the very first start there is nobody to come back.
     grace_until = record.rounds.empty() ? now : now + options.timeouts.reconnect;
     if (record.rounds.empty()) start_deadline = now + options.timeouts.join;
@@ -150,6 +176,7 @@ std::vector<CoordinatorDecision> CoordinatorState::handle(const CoordinatorEvent
                         fmt::format("site {} is out: {}", data.called(departure.site), departure.reason));
             data.remove(departure.site, departure.reason);
         }
+        data.take_cost(received.report);
     };
     std::visit(Overloaded{
                    [&](const coordinator_event::Started&) { data.start(now); },
@@ -157,10 +184,7 @@ std::vector<CoordinatorDecision> CoordinatorState::handle(const CoordinatorEvent
                    [&](const coordinator_event::Disconnected& gone) {
                        data.membership.disconnected(gone.site, gone.incarnation, now);
                    },
-                   [&](const coordinator_event::NumbersChanged& change) {
-                       data.options.numbers = change.numbers;
-                       data.decide(coordinator_action::Note{}, "from the next round: " + change.reason);
-                   },
+                   [&](const coordinator_event::NumbersChanged& change) { data.change_numbers(change); },
                    [&](const coordinator_event::StopRequested& stop) { data.stop_reason = stop.reason; },
                    [](const coordinator_event::Tick&) {},
                },
@@ -184,6 +208,10 @@ View CoordinatorState::view_for(const SiteInfo& receiver, const std::string& run
 
 const CoordinatorRecord& CoordinatorState::record() const {
     return data_->record;
+}
+
+const RunNumbers& CoordinatorState::numbers() const {
+    return data_->options.numbers;
 }
 
 bool CoordinatorState::done() const {

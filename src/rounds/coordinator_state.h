@@ -9,6 +9,7 @@
 // Cost: O(sites² + plan) per event.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,10 +64,17 @@ struct RoundRecord {
     bool operator==(const RoundRecord&) const = default;
 };
 
+// The newest rounds' costs of each site, oldest first.
+using RoundCosts = std::map<SiteId, std::deque<RoundCost>>;
+inline constexpr std::size_t kCostsKept = 16;  // per site
+
 // All that outlives the coordinator's process.
 struct CoordinatorRecord {
     Term term;
     std::map<Round, RoundRecord> rounds;  // only the newest may be uncommitted
+    // What was changed while the run went on: "table.key" → value. The coordinator's numbers already have it.
+    std::map<std::string, std::string> changes;
+    RoundCosts costs;
     bool operator==(const CoordinatorRecord&) const = default;
 };
 
@@ -79,8 +87,10 @@ struct Disconnected {
     SiteId site;
     Incarnation incarnation;
 };
-struct NumbersChanged {
+struct NumbersChanged {  // from the next round that is planned
     RunNumbers numbers;
+    std::map<std::string, std::string>
+        changes;  // of settings, to be remembered; none: a decision of the moment
     std::string reason;
 };
 struct StopRequested {
@@ -103,15 +113,23 @@ struct StoreRound {  // insert or replace
 struct TruncateRounds {  // forget every round after this one
     Round last;
 };
+struct StoreChanges {  // all there are
+    std::map<std::string, std::string> changes;
+};
+struct StoreCost {  // and forget those that are no longer kept
+    SiteId site;
+    RoundCost cost;
+};
 struct Note {};  // nothing to store; the reason is for the log
 }  // namespace coordinator_action
 
 using CoordinatorAction = std::variant<coordinator_action::StoreTerm, coordinator_action::StoreRound,
-                                       coordinator_action::TruncateRounds, coordinator_action::Note>;
+                                       coordinator_action::TruncateRounds, coordinator_action::StoreChanges,
+                                       coordinator_action::StoreCost, coordinator_action::Note>;
 
 struct CoordinatorDecision {
     CoordinatorAction action;
-    std::string reason;
+    std::string reason;  // empty: not worth telling
 };
 
 class CoordinatorState {
@@ -129,6 +147,7 @@ class CoordinatorState {
     View view_for(const SiteInfo& receiver, const std::string& run_id) const;
     std::int64_t version() const { return view().version; }
     const CoordinatorRecord& record() const;
+    const RunNumbers& numbers() const;  // of the coming rounds
     bool done() const;  // the run has ended and every site has gone: exit with view().ending->exit_code
 
   private:

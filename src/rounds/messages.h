@@ -21,13 +21,16 @@ std::vector<std::byte> encode(const Report& report);
 std::vector<std::byte> encode(const View& view);
 std::vector<std::byte> encode(const RoundRecord& record);
 std::vector<std::byte> encode(const RoundPlan& plan);
+std::vector<std::byte> encode(const RoundCost& cost);
 
 Report decode_report(std::span<const std::byte> bytes);
 View decode_view(std::span<const std::byte> bytes);
 RoundRecord decode_round_record(std::span<const std::byte> bytes);
 RoundPlan decode_round_plan(std::span<const std::byte> bytes);
+RoundCost decode_round_cost(std::span<const std::byte> bytes);
 
-// The view for people and monitoring: one JSON object, hashes in hex, standings and phases by name.
-std::string status_json(const View& view);
+// The view for people and monitoring, with what the last rounds cost each site: one JSON object, hashes in hex,
+// standings and phases by name.
+std::string status_json(const View& view, const RoundCosts& costs);
 
 }  // namespace atl

@@ -273,6 +273,29 @@ Ledger read_ledger(Fields fields) {
     return ledger;
 }
 
+PeerTraffic read_peer_traffic(Fields fields) {
+    PeerTraffic peer{fields.site("peer"), fields.count("payload_bytes_sent"),
+                     fields.count("payload_bytes_received"), fields.count("wire_bytes_sent"),
+                     fields.count("wire_bytes_received")};
+    fields.done();
+    return peer;
+}
+
+RoundCost read_cost(Fields fields) {
+    RoundCost cost;
+    cost.round = fields.id<Round>("round");
+    cost.inner_steps = fields.integer("inner_steps", 1, Fields::kMost);
+    cost.step_seconds = fields.number("step_seconds");
+    cost.round_seconds = fields.number("round_seconds");
+    cost.exchange_seconds = fields.number("exchange_seconds");
+    cost.raw_bytes_sent = fields.count("raw_bytes_sent");
+    cost.peers = read_list(fields, "peers", read_peer_traffic);
+    fields.demand(cost.step_seconds >= 0 && cost.round_seconds >= 0 && cost.exchange_seconds >= 0,
+                  "step_seconds", "and its like are not times");
+    fields.done();
+    return cost;
+}
+
 Report report_of(const nlohmann::json& body) {
     Fields fields(body, "report");
     Report report;
@@ -288,6 +311,7 @@ Report report_of(const nlohmann::json& body) {
     report.progress = fields.unsigned_integer("progress");
     report.leaving = fields.boolean("leaving");
     report.fragments = read_list(fields, "fragments", read_fragment_report);
+    report.last_cost = read_optional(fields, "last_cost", read_cost);
     report.hello = read_optional(fields, "hello", read_hello);
     fields.demand(report.site.incarnation != Incarnation(0), "site", "has no incarnation");
     fields.done();
@@ -368,6 +392,11 @@ RoundRecord decode_round_record(std::span<const std::byte> bytes) {
 RoundPlan decode_round_plan(std::span<const std::byte> bytes) {
     const nlohmann::json body = unpack(bytes, "plan");
     return read_plan(Fields(body, "plan"));
+}
+
+RoundCost decode_round_cost(std::span<const std::byte> bytes) {
+    const nlohmann::json body = unpack(bytes, "cost");
+    return read_cost(Fields(body, "cost"));
 }
 
 }  // namespace atl

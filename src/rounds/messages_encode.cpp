@@ -145,6 +145,23 @@ Json write(const Ledger& ledger) {
             {"leases", leases}};
 }
 
+Json write(const PeerTraffic& peer) {
+    return {{"peer", write(peer.peer)},
+            {"payload_bytes_sent", peer.payload_bytes_sent},
+            {"payload_bytes_received", peer.payload_bytes_received},
+            {"wire_bytes_sent", peer.wire_bytes_sent},
+            {"wire_bytes_received", peer.wire_bytes_received}};
+}
+Json write(const RoundCost& cost) {
+    return {{"round", write(cost.round)},
+            {"inner_steps", cost.inner_steps},
+            {"step_seconds", cost.step_seconds},
+            {"round_seconds", cost.round_seconds},
+            {"exchange_seconds", cost.exchange_seconds},
+            {"raw_bytes_sent", cost.raw_bytes_sent},
+            {"peers", write_list(cost.peers)}};
+}
+
 template <class T>
 Json write_list(const std::vector<T>& values) {
     Json list = Json::array();
@@ -165,6 +182,7 @@ nlohmann::json message_json(const Report& report) {
             {"progress", report.progress},
             {"leaving", report.leaving},
             {"fragments", write_list(report.fragments)},
+            {"last_cost", report.last_cost ? write(*report.last_cost) : Json()},
             {"hello", report.hello ? write(*report.hello) : Json()}};
 }
 
@@ -219,6 +237,10 @@ std::vector<std::byte> encode(const RoundRecord& record) {
 
 std::vector<std::byte> encode(const RoundPlan& plan) {
     return pack(envelope("plan", write(plan)));
+}
+
+std::vector<std::byte> encode(const RoundCost& cost) {
+    return pack(envelope("cost", write(cost)));
 }
 
 }  // namespace atl

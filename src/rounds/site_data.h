@@ -94,6 +94,7 @@ struct SiteState::Data {
     std::optional<TimePoint> retry_at;  // a fetch failed: not before
     std::optional<CheckpointRef> checkpoint_pending;
     std::optional<CheckpointRef> checkpoint_written;  // newest
+    std::optional<RoundCost> last_cost;
 };
 
 }  // namespace atl

@@ -78,6 +78,10 @@ struct PacketsRequested {  // a peer asks for packets again
 struct CommitApplied {
     Round round;
 };
+// After CommitApplied, by a site that contributed.
+struct RoundMeasured {
+    RoundCost cost;
+};
 struct CheckpointWritten {
     Step step;
 };
@@ -90,8 +94,8 @@ using SiteEvent =
     std::variant<site_event::ViewReceived, site_event::StateLoaded, site_event::StateFailed,
                  site_event::StepDone, site_event::ContributionDeclared, site_event::ContributionEncoded,
                  site_event::PacketArrived, site_event::PacketUnusable, site_event::MeanReduced,
-                 site_event::PacketsRequested, site_event::CommitApplied, site_event::CheckpointWritten,
-                 site_event::LeaveRequested, site_event::Tick>;
+                 site_event::PacketsRequested, site_event::CommitApplied, site_event::RoundMeasured,
+                 site_event::CheckpointWritten, site_event::LeaveRequested, site_event::Tick>;
 
 namespace site_action {
 

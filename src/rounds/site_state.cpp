@@ -130,6 +130,7 @@ Report SiteState::Data::make_report() {
     report.state_hash = state_hash;
     report.progress = progress;
     report.leaving = leaving;
+    report.last_cost = last_cost;
     if (!view.hello_known) report.hello = options.hello;
     if (!plan || !has_state()) return report;
     for (const auto& [fragment, exchange] : current) {
@@ -173,6 +174,10 @@ std::vector<SiteDecision> SiteState::handle(const SiteEvent& event, TimePoint no
                    [&](const site_event::MeanReduced& mean) { data.on_reduced(mean); },
                    [&](const site_event::PacketsRequested& request) { data.on_request(request); },
                    [&](const site_event::CommitApplied& applied) { data.on_applied(applied, now); },
+                   [&](const site_event::RoundMeasured& measured) {
+                       data.last_cost = measured.cost;
+                       data.act(site_action::ReportNow{}, "what the round has cost");
+                   },
                    [&](const site_event::CheckpointWritten& written) { data.on_checkpoint(written, now); },
                    [&](const site_event::LeaveRequested&) {
                        data.leaving = true;

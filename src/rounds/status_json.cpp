@@ -3,16 +3,43 @@
 #include "rounds/messages.h"
 
 namespace atl {
+namespace {
 
-std::string status_json(const View& view) {
+nlohmann::json cost_json(const View& view, const RoundCost& cost) {
+    nlohmann::json peers = nlohmann::json::array();
+    for (const PeerTraffic& peer : cost.peers) {
+        peers.push_back({{"peer", view.called(peer.peer)},
+                         {"payload_bytes_sent", peer.payload_bytes_sent},
+                         {"payload_bytes_received", peer.payload_bytes_received},
+                         {"wire_bytes_sent", peer.wire_bytes_sent},
+                         {"wire_bytes_received", peer.wire_bytes_received}});
+    }
+    return {{"round", cost.round.value()},
+            {"inner_steps", cost.inner_steps},
+            {"step_seconds", cost.step_seconds / static_cast<double>(cost.inner_steps)},
+            {"round_seconds", cost.round_seconds},
+            {"exchange_seconds", cost.exchange_seconds},
+            {"stall_seconds", cost.stall_seconds()},
+            {"compute_utilization", cost.compute_utilization()},
+            {"raw_bytes_sent", cost.raw_bytes_sent},
+            {"peers", peers}};
+}
+
+}  // namespace
+
+std::string status_json(const View& view, const RoundCosts& costs) {
     nlohmann::json sites = nlohmann::json::array();
     for (const SiteView& site : view.sites) {
+        nlohmann::json rounds = nlohmann::json::array();
+        if (const auto found = costs.find(site.info.id); found != costs.end())
+            for (const RoundCost& cost : found->second) rounds.push_back(cost_json(view, cost));
         sites.push_back({{"site", site.info.name},
                          {"standing", name(site.standing)},
                          {"phase", name(site.phase)},
                          {"round", site.round.value()},
                          {"address", site.info.address},
-                         {"reason", site.reason}});
+                         {"reason", site.reason},
+                         {"costs", rounds}});
     }
     nlohmann::json status = {
         {"run", view.run_id},

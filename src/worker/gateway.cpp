@@ -168,6 +168,7 @@ void Gateway::start_round(const site_action::StartRound& order, std::uint64_t wo
     training_.reset();
     if (mine == nullptr || !mine->contributes) return;  // a receiving member waits for the mean
     training_.emplace(Training{.work = work});
+    stopwatch_.begin(order.plan.round, parts_.clock.now());
     const std::int64_t blocks_per_epoch = parts_.trainer.batches().order().blocks_per_epoch();
     for (const BlockRange& range : mine->blocks)
         for (std::int64_t i = 0; i < range.count; ++i)
@@ -184,6 +185,7 @@ void Gateway::train_one_step() {
     parts_.team.announce(RankOrder::train(step, block));
     const StepResult result = parts_.trainer.train(step, block);
     steps_done_ = steps_done_.next();
+    stopwatch_.step(result.seconds);
     parts_.reporter.step_done(steps_done_.value(),
                               learning_rate(parts_.config.optim, step, parts_.config.train.steps), result);
     // A checkpoint or stop inside the round holds exactly this state, so nothing may move before it is ordered.
@@ -242,7 +244,9 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
         exchange_totals());
     parts_.reporter.exchanged(traffic);
     publish(rounds_applied_, state_after(order.commits));
+    const auto cost = stopwatch_.end(traffic, parts_.clock.now());
     parts_.exchange.tell(site_event::CommitApplied{commit.round});
+    if (cost && order.contributed) parts_.exchange.tell(site_event::RoundMeasured{*cost});
 }
 
 void Gateway::drop_contribution() {

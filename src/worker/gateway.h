@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "exchange/round_stopwatch.h"
 #include "exchange/site_exchange.h"
 #include "outer/outer_state.h"
 #include "worker/rank_team.h"
@@ -86,6 +87,7 @@ class Gateway {
     std::vector<float> local_;
     std::shared_ptr<std::vector<float>> loss_;  // shared with the exchange, which fills it: the next residual
     std::optional<Training> training_;
+    RoundStopwatch stopwatch_;
     std::optional<RoundPlan> open_plan_;  // from StartRound until the round is applied or dropped
     double exchange_seconds_ = 0;
     Step steps_done_;

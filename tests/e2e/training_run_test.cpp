@@ -133,6 +133,41 @@ TEST_F(TrainingRun, two_sites_with_int8_stopped_inside_a_round_and_resumed_equal
     expect_same_losses("whole", "parts", "west");
 }
 
+TEST_F(TrainingRun, rounds_become_longer_on_every_site_at_once_when_told_and_stay_so_after_a_stop) {
+    const auto config = runs_.write_config(
+        {"east", "west"}, {{"train.steps", "600"}, {"optim.lr", "1e-3"}, {"monitor.eval_interval", "0"}});
+    ChildProcess process = runs_.start("set", config, {"--stop-at", "400"});
+    ASSERT_TRUE(runs_.wait_for_text("set", "round 0 committed")) << runs_.output("set");
+    const auto directory = runs_.directory("set").string();
+    EXPECT_EQ(runs_.call({"set", directory, "outer.inner_steps=64", "model.layers=9"}, "wrong").code, 2);
+    EXPECT_TRUE(runs_.call({"set", directory, "outer.inner_steps=20"}, "right").ok())
+        << runs_.output("right");
+    const auto stopped = runs_.finish("set", process);
+    ASSERT_TRUE(stopped.status.ok()) << stopped.log;
+    EXPECT_EQ(runs_.call({"set", directory, "outer.inner_steps=64"}, "late").code, 1)
+        << "nobody listens any more: " << runs_.output("late");
+    const auto outcome = runs_.run("set", config);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+
+    const auto& sites = outcome.summary.at("sites");
+    EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"));
+    const auto ends = runs_.round_ends("set", "east");
+    EXPECT_EQ(ends, runs_.round_ends("set", "west"));
+    std::set<std::int64_t> lengths;
+    std::int64_t before = 0;
+    bool longer = false;
+    for (const auto& [round, end] : ends) {
+        longer = longer || end - before == 20;
+        const bool last = end == 600;
+        EXPECT_TRUE(last || end - before == (longer ? 20 : 4)) << "round " << round << " ends at " << end;
+        lengths.insert(end - before);
+        before = end;
+    }
+    EXPECT_EQ(before, 600);
+    EXPECT_TRUE(lengths.contains(4) && lengths.contains(20)) << runs_.output("right");
+    EXPECT_NE(outcome.log.find("outer.inner_steps = 20, as told before"), std::string::npos);
+}
+
 TEST_F(TrainingRun, a_finished_run_started_again_says_once_more_what_it_came_to) {
     const auto config = runs_.write_config({"east", "west"}, {});
     const auto first = runs_.run("run", config);

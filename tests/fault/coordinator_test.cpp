@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -238,6 +239,45 @@ TEST_F(Coordinator, killed_between_rounds_again_and_again_does_not_stop_the_run)
     const auto ended = process->wait_for(kPatience);
     ASSERT_TRUE(ended);
     EXPECT_TRUE(ended->ok()) << to_string(*ended);
+}
+
+TEST_F(Coordinator, a_changed_setting_outlives_the_coordinator_and_is_in_every_later_plan) {
+    std::optional<ChildProcess> process = start_process();
+    Pair pair(config_, directory_.path());
+    pair.run([&] { return pair.state(0).round() >= Round(1) && pair.state(1).round() >= Round(1); });
+    const std::string address = files_->read_text(directory_.path() / "coordinator.address");
+    const std::string answer = request_changes(address, {"outer.inner_steps=2"}, kPatience);
+    process->send_signal(SIGKILL);
+    ASSERT_TRUE(process->wait_for(Milliseconds(10'000)));
+    EXPECT_NE(answer.find("\"accepted\":true"), std::string::npos) << answer;
+    process = start_process();
+    std::map<Round, RoundPlan> plans;
+    pair.run([&] {
+        if (const auto& plan = pair.state(0).view().plan) plans[plan->round] = *plan;
+        return pair.all_stopped();
+    });
+    ASSERT_FALSE(plans.empty());
+    EXPECT_EQ(plans.rbegin()->second.last_step(), Step(12));
+    const auto first =
+        std::ranges::find_if(plans, [](const auto& entry) { return entry.second.inner_steps() == 2; });
+    ASSERT_NE(first, plans.end());
+    EXPECT_NE(first->second.reason.find("outer.inner_steps = 2"), std::string::npos) << first->second.reason;
+    for (auto later = first; later != plans.end(); ++later) EXPECT_LE(later->second.inner_steps(), 2);
+}
+
+TEST_F(Coordinator, refuses_a_wrong_setting_and_goes_on_as_before) {
+    ServerOptions options = server_options();
+    options.config = config_;
+    CoordinatorServer server(options, clock_, log_);
+    std::jthread thread([&] { server.run(); });
+    const std::string answer =
+        request_changes(server.address(), {"outer.inner_steps=0", "model.layers=3"}, kPatience);
+    EXPECT_NE(answer.find("\"accepted\":false"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("outside its range"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("model.layers=3: can't be changed"), std::string::npos) << answer;
+    Pair pair(config_, directory_.path());
+    pair.run([&] { return pair.all_stopped(); });
+    EXPECT_EQ(pair.state(0).round(), Round(4)) << "rounds of 3 steps, as the configuration says";
 }
 
 TEST_F(Coordinator, names_a_site_that_vanishes_and_the_other_goes_on_alone) {

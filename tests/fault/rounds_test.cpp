@@ -62,6 +62,24 @@ TEST(Rounds, keep_their_promises_under_random_faults_and_finish_once_faults_stop
     EXPECT_GT(resumes, 10);
 }
 
+// What every site does in a round follows from the plan alone; the world checks each plan against what was told last.
+TEST(Rounds, change_their_length_on_all_sites_at_once_whatever_fails_meanwhile) {
+    std::int64_t changed = 0;
+    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSchedules / 4; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        try {
+            WorldOptions options = schedule(seed);
+            options.change_steps = true;
+            const WorldOutcome outcome = run_world(options);
+            ASSERT_TRUE(outcome.finished) << outcome.state;
+            changed += outcome.lengths > 1 ? 1 : 0;
+        } catch (const std::exception& error) {
+            FAIL() << error.what();
+        }
+    }
+    EXPECT_GT(changed, 20) << "schedules in which rounds of two lengths were planned";
+}
+
 // The number of schedules until the mistake shows; 0: never.
 std::uint64_t schedules_to_catch(Mutation mutation) {
     for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSchedules; ++seed) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kInnerSteps = 3;
 constexpr std::int64_t kTotalSteps = 14;
+constexpr const char* kInnerStepsKey = "outer.inner_steps";
 constexpr std::int64_t kBlocksPerEpoch = 23;
 constexpr Milliseconds kHeartbeat{200};
 constexpr Milliseconds kFaultsEnd{4'000};
@@ -35,6 +36,8 @@ class World {
         }
         every(Milliseconds(50), [this] { feed(coordinator_event::Tick{}); });
         every(Milliseconds(250), [this] { supervise(); });
+        if (options_.change_steps)
+            later(Milliseconds(dice_.between(0, kFaultsEnd.count())), [this] { change_inner_steps(); });
         if (options_.faults) {
             const std::int64_t faults = dice_.between(1, kMostFaults);
             for (std::int64_t i = 0; i < faults; ++i) {
@@ -51,6 +54,7 @@ class World {
         outcome_.finished = done_;
         outcome_.rounds = auditor_.rounds();
         outcome_.attempts = auditor_.later_attempts();
+        outcome_.lengths = std::int64_t(lengths_.size());
         outcome_.seconds = seconds(now_ - TimePoint{});
         outcome_.state = describe();
         return outcome_;
@@ -112,13 +116,39 @@ class World {
         }
     }
 
+    // What was told last and stored, else the configuration's.
+    std::int64_t inner_steps() const {
+        const auto changed = stored_.changes.find(kInnerStepsKey);
+        return changed == stored_.changes.end() ? kInnerSteps : std::stoll(changed->second);
+    }
+
+    void change_inner_steps() {
+        if (!coordinator_) return;
+        RunNumbers numbers = coordinator_->numbers();
+        numbers.inner_steps = dice_.between(1, 5);
+        feed(coordinator_event::NumbersChanged{
+            numbers, {{kInnerStepsKey, fmt::format("{}", numbers.inner_steps)}}, "told"});
+    }
+
+    // A round that is planned for the first time has the steps that were told last, on every site.
+    void check_length(const RoundPlan& plan) {
+        if (stored_.rounds.contains(plan.round)) return;
+        if (plan.last_step() < Step(kTotalSteps)) lengths_.insert(plan.inner_steps());
+        const std::int64_t expected = std::min(inner_steps(), kTotalSteps - plan.first_step.value());
+        for (const SitePlan& site : plan.sites) {
+            if (site.contributes && site.inner_steps != expected)
+                throw WorldViolation(fmt::format("round {}: {} steps for site {}, told were {}", plan.round,
+                                                 site.inner_steps, site.site, expected));
+        }
+    }
+
     void start_coordinator() {
         CoordinatorOptions options;
         options.run_id = "run";
         options.site_names = names_;
         options.settings["model.layers"] = "2";
         options.min_sites = options_.min_sites;
-        options.numbers.inner_steps = kInnerSteps;
+        options.numbers.inner_steps = inner_steps();
         options.numbers.total_steps = kTotalSteps;
         options.numbers.checkpoint_interval = 5;
         options.numbers.chunk_elements = 16;
@@ -158,6 +188,8 @@ class World {
             if (options_.print)
                 fmt::print("{:8.3f} coordinator: {}\n", seconds(now_ - TimePoint{}), decision.reason);
             auditor_.on_decision(decision);
+            if (const auto* round = std::get_if<coordinator_action::StoreRound>(&decision.action))
+                check_length(round->record.plan);
             wrote = wrote || !std::holds_alternative<coordinator_action::Note>(decision.action);
         }
         if (wrote) {
@@ -283,6 +315,7 @@ class World {
     CoordinatorRecord stored_;
     std::optional<CoordinatorRecord> forgettable_;
     std::map<std::pair<Round, Attempt>, Hash128> forged_;
+    std::set<std::int64_t> lengths_;
     bool done_ = false;
     WorldOutcome outcome_;
 };

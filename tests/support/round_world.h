@@ -33,8 +33,9 @@ struct WorldOptions {
     std::int64_t min_sites = 1;
     Mutation mutation = Mutation::none;
     bool faults = true;
-    double non_finite = 0.02;  // share of contributions that are
-    bool print = false;        // every decision, for looking into a failing seed
+    double non_finite = 0.02;   // share of contributions that are
+    bool change_steps = false;  // H is changed once, at a random time
+    bool print = false;         // every decision, for looking into a failing seed
 };
 
 struct WorldOutcome {
@@ -43,6 +44,7 @@ struct WorldOutcome {
     std::int64_t crashes = 0;   // of sites and coordinator
     std::int64_t attempts = 0;  // beyond the first of a round
     std::int64_t resumes = 0;   // whole-run restarts
+    std::int64_t lengths = 0;   // of planned rounds, how many different ones, the short last one apart
     double seconds = 0;         // virtual
     std::string state;          // where it stood, if it did not finish
 };

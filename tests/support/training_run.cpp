@@ -132,6 +132,25 @@ std::map<std::int64_t, double> TrainingRuns::losses(const std::string& run, cons
     return by_step;
 }
 
+std::map<std::int64_t, std::int64_t> TrainingRuns::round_ends(const std::string& run,
+                                                              const std::string& site) const {
+    std::map<std::int64_t, std::int64_t> ends;
+    std::istringstream lines(read_if_there(directory(run) / "metrics" / (site + ".jsonl")));
+    for (std::string line; std::getline(lines, line);) {
+        const auto record = nlohmann::json::parse(line);
+        if (record.contains("contributors")) ends[record["round"]] = record["step"];
+    }
+    return ends;
+}
+
+ExitStatus TrainingRuns::call(const std::vector<std::string>& arguments,
+                              const std::string& output_name) const {
+    ChildOptions options{.command = {program()}, .output = root_.path() / (output_name + ".out")};
+    options.command.insert(options.command.end(), arguments.begin(), arguments.end());
+    ChildProcess process(options);
+    return process.wait_for(kPatience).value_or(ExitStatus{.code = -1});
+}
+
 std::vector<pid_t> find_processes(const std::vector<std::string>& words) {
     std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -78,6 +78,7 @@ Report example_report() {
     fragment.complaints = {{SiteId(0), ComplaintKind::missing}};
     fragment.held = Hash128{1, 2};
     report.fragments = {fragment};
+    report.last_cost = RoundCost{Round(6), 50, 5.5, 6.25, 0.5, 4000, {{SiteId(0), 1000, 900, 1010, 910}}};
     report.hello = Hello{{{"train.steps", "7"}}, 100, {1000}, {{Step(300), Round(6), {9, 9}}}};
     return report;
 }
@@ -102,6 +103,8 @@ TEST(ControlMessages, a_round_survives_the_database) {
     record.resent = {FragmentId(0)};
     EXPECT_EQ(decode_round_record(encode(record)), record);
     EXPECT_EQ(decode_round_plan(encode(record.plan)), record.plan);
+    const RoundCost cost = *example_report().last_cost;
+    EXPECT_EQ(decode_round_cost(encode(cost)), cost);
 }
 
 TEST(ControlMessages, of_another_kind_or_version_are_refused_by_name) {
