@@ -26,7 +26,7 @@ USES = {
     "src/outer": ["src/core", "kernels", "src/codec"],
     "src/rounds": ["src/core"],
     "src/exchange": ["src/core", "src/rounds", "src/codec", "comm/site"],
-    "src/coordinator": ["src/core", "src/config", "src/rounds", "comm/site"],
+    "src/coordinator": ["src/core", "src/config", "src/outer", "src/rounds", "comm/site"],
     "src/checkpoint": ["src/core", "src/layout"],
     "src/metrics": ["src/core"],
     "src/simulator": ["src/core", "src/program", "src/layout", "src/model", "src/outer", "src/rounds"],

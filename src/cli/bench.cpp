@@ -46,14 +46,15 @@ std::vector<std::string> arguments_of(const BenchOptions& options) {
 int bench_over_link(const BenchOptions& options, std::int64_t ranks) {
     const double mbit = parse_mbit_per_s(options.link);
     if (ranks != 2)
-        throw UserError(fmt::format("[bench] --link joins two ranks, and this island has {}; netlab joins more, "
-                                    "for --hosts",
-                                    ranks));
+        throw UserError(
+            fmt::format("[bench] --link joins two ranks, and this island has {}; netlab joins more, "
+                        "for --hosts",
+                        ranks));
     if (::geteuid() != 0)
         throw UserError("[bench] --link needs root: it joins network namespaces by a link of that rate");
-    std::vector<std::string> command{"netlab", "--kernel",  "--rate-mbit",
-                                     fmt::format("{}", mbit), "--name", kHostPrefix,
-                                     "--",     (program_directory() / "atoll").string()};
+    std::vector<std::string> command{
+        "netlab", "--kernel",  "--rate-mbit", fmt::format("{}", mbit),
+        "--name", kHostPrefix, "--",          (program_directory() / "atoll").string()};
     const auto again = arguments_of(options);
     command.insert(command.end(), again.begin(), again.end());
     command.insert(command.end(), {"--hosts", kHostPrefix});
@@ -71,7 +72,8 @@ int bench(Context& context, const BenchOptions& options) {
     if (ranks == 1) {
         if (!options.picture.empty() || !options.trace.empty() || !options.link.empty())
             throw UserError(
-                "[bench] --svg, --trace and --link are about how ranks overlap: island.ranks must be above 1");
+                "[bench] --svg, --trace and --link are about how ranks overlap: island.ranks must be above "
+                "1");
         return run_worker(arguments_of(options));
     }
     if (!options.link.empty() && options.hosts.empty()) return bench_over_link(options, ranks);
@@ -87,6 +89,7 @@ void add_bench(CLI::App& app, Context& context) {
     verb.get_option("config")->required(false);  // not for the subverbs
     add_bench_exchange(verb, context);
     add_bench_kernels(verb, context);
+    add_bench_outer(verb, context);
     verb.add_option("--steps,--turns", options->steps,
                     "Timed steps; of several ranks: turns, each a step of every executor")
         ->check(at_least(1))

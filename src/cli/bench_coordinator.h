@@ -1,4 +1,4 @@
-// The coordinator of `atoll bench exchange`: the real server on a thread of its own, its database in a directory that
+// The coordinator of a benchmark between sites: the real server on a thread of its own, its database in a directory that
 // vanishes with it.
 //
 // Threads: one owner. Errors: StorageError, CommError. Destruction ends the run and waits for the thread.
@@ -8,20 +8,20 @@
 #include <string>
 #include <thread>
 
-#include "cli/bench_site.h"
 #include "coordinator/server.h"
 #include "core/temporary_directory.h"
 
 namespace atl::cli {
 
-inline constexpr const char* kBenchRunId = "bench exchange";
+inline constexpr const char* kBenchRunId = "bench";
 inline constexpr std::int64_t kBenchBlocksPerEpoch = 1'000'000;
 
 class BenchCoordinator {
   public:
-    BenchCoordinator(const std::string& host, int sites, const BenchPlan& plan);
+    BenchCoordinator(const std::string& host, int sites, const RunNumbers& numbers);
     ~BenchCoordinator();
     std::string address() const { return server_->address(); }
+    void request_stop() { server_->request_stop(); }
 
   private:
     SystemClock clock_;

@@ -5,44 +5,23 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_hosts.h"
 #include "cli/bench_site.h"
 #include "cli/verbs.h"
 #include "codec/codec.h"
-#include "comm/island/rendezvous.h"
-#include "core/child_process.h"
-#include "core/error.h"
 #include "core/statistics.h"
 
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{120'000};
-const std::string kThisMachine = "127.0.0.1:0";
-
 struct BenchExchangeOptions {
     BenchPlan plan;
-    int sites = 2;
+    BenchHosts hosts;
     double idle_s = 0;
     bool no_zstd = false;
     std::string compare;
-    std::string bind;         // several hosts: site 0 listens here
-    std::string coordinator;  // the others dial it there
-    int site = 0;
     bool json = false;
 };
-
-std::string host_of(const std::string& address) {
-    return address.substr(0, address.rfind(':'));
-}
-
-std::uint16_t port_of(const std::string& address) {
-    const std::size_t colon = address.rfind(':');
-    int port = 0;
-    if (colon == std::string::npos || !CLI::detail::lexical_cast(address.substr(colon + 1), port) ||
-        port < 0 || port > 65'535)
-        throw UserError(fmt::format("[bench] {} is not HOST:PORT", address));
-    return static_cast<std::uint16_t>(port);
-}
 
 nlohmann::json report(const BenchExchangeOptions& options, int sites, const BenchResult& result) {
     nlohmann::json json{{"sites", sites},
@@ -93,29 +72,14 @@ void print_for_people(const nlohmann::json& json) {
     }
 }
 
-// The other sites, when all run on this machine.
-std::vector<ChildProcess> start_guests(const std::string& address, int sites) {
-    std::vector<ChildProcess> guests;
-    for (int site = 1; site < sites; ++site) {
-        guests.emplace_back(
-            ChildOptions{.command = {(program_directory() / "atoll").string(), "bench", "exchange",
-                                     "--coordinator", address, "--site", std::to_string(site)}});
-    }
-    return guests;
-}
-
 int run_host(BenchExchangeOptions options) {
     (void)codec_from_name(options.plan.codec);  // an unknown one is refused before anything starts
     options.plan.zstd = !options.no_zstd;
     options.plan.compare_gloo = options.compare == "gloo";
     options.plan.idle_ms = static_cast<std::int64_t>(options.idle_s * 1000);
-    const std::string address = options.bind.empty() ? kThisMachine : options.bind;
-    (void)port_of(address);
-    Meeting meeting = Meeting::host(address, options.sites, kPatience);
-    const std::vector<ChildProcess> guests =
-        options.bind.empty() ? start_guests(meeting.address(), options.sites) : std::vector<ChildProcess>();
-    const BenchResult result = run_bench_site(meeting, host_of(address), options.plan);
-    const nlohmann::json json = report(options, meeting.members(), result);
+    GatheredSites gathered = gather_sites(options.hosts, "exchange");
+    const BenchResult result = run_bench_site(gathered.meeting, gathered.local_host, options.plan);
+    const nlohmann::json json = report(options, gathered.meeting.members(), result);
     if (options.json) {
         fmt::print("{}\n", json.dump());
     } else {
@@ -124,19 +88,11 @@ int run_host(BenchExchangeOptions options) {
     return result.sites_hold_equal_bits ? kSuccess : kRunFailed;
 }
 
-int run_guest(const BenchExchangeOptions& options) {
-    const std::string local =
-        local_address_towards(host_of(options.coordinator), port_of(options.coordinator));
-    Meeting meeting = Meeting::guest(options.coordinator, options.site, kPatience);
-    const BenchResult result = run_bench_site(meeting, local, options.plan);
-    return result.sites_hold_equal_bits ? kSuccess : kRunFailed;
-}
-
 int bench_exchange(const BenchExchangeOptions& options) {
-    if (options.coordinator.empty()) return run_host(options);
-    if (options.site == 0)
-        throw UserError("[bench] --coordinator is for the other sites: give --site 1 or more");
-    return run_guest(options);
+    if (options.hosts.is_host()) return run_host(options);
+    GatheredSites gathered = gather_sites(options.hosts, "exchange");
+    const BenchResult result = run_bench_site(gathered.meeting, gathered.local_host, options.plan);
+    return result.sites_hold_equal_bits ? kSuccess : kRunFailed;
 }
 
 }  // namespace
@@ -145,7 +101,7 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
     const auto options = std::make_shared<BenchExchangeOptions>();
     CLI::App& verb = *bench.add_subcommand(
         "exchange", "Time of a round's exchange between sites on this machine, or on several hosts");
-    verb.add_option("--sites", options->sites, "Number of sites")->check(at_least(2))->capture_default_str();
+    add_host_options(verb, options->hosts);
     verb.add_option("--elements", options->plan.elements,
                     "fp32 values of each site, N(0,1) by (seed, site, index)")
         ->check(at_least(1))
@@ -167,10 +123,6 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
     verb.add_option("--compare", options->compare,
                     "gloo: its all-reduce of the same buffers after each round")
         ->check(CLI::IsMember({"gloo"}));
-    verb.add_option("--bind", options->bind, "HOST:PORT: listen there for sites on other hosts, as site 0");
-    verb.add_option("--coordinator", options->coordinator, "HOST:PORT that site 0 was given as --bind")
-        ->excludes("--bind");
-    verb.add_option("--site", options->site, "This host's number, 0 with --bind")->check(at_least(0));
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] { context.command = [options] { return bench_exchange(*options); }; });
 }

@@ -259,12 +259,21 @@ double BenchSite::relative_error(std::span<const float> mean) const {
     return power > 0 ? std::sqrt(error / power) : 0;
 }
 
+RunNumbers run_numbers(const BenchPlan& plan) {
+    RunNumbers numbers;
+    numbers.method.codec = plan.codec;
+    numbers.gather = is_gathered(codec_from_name(plan.codec));
+    numbers.inner_steps = 1;
+    numbers.total_steps = plan.warm_up_rounds + plan.rounds;
+    return numbers;
+}
+
 }  // namespace
 
 BenchResult run_bench_site(Meeting& meeting, const std::string& local_host, const BenchPlan& plan) {
     std::unique_ptr<BenchCoordinator> coordinator;
     if (meeting.place() == 0)
-        coordinator = std::make_unique<BenchCoordinator>(local_host, meeting.members(), plan);
+        coordinator = std::make_unique<BenchCoordinator>(local_host, meeting.members(), run_numbers(plan));
     const nlohmann::json agreed = nlohmann::json::parse(
         meeting.announce(coordinator ? to_text(plan, coordinator->address()) : std::string()));
     BenchSite site(meeting, local_host, plan_of(agreed), agreed.at("coordinator"));

@@ -21,6 +21,7 @@ void add_verbs(CLI::App& app, Context& context) {
     add_set(app, context);
     add_simulate(app, context);
     add_status(app, context);
+    add_tune(app, context);
     add_validate(app, context);
     add_version(app, context);
 }

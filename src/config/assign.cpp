@@ -72,6 +72,13 @@ class Assignment {
         }
         return copy(target, "must be text in quotes, or a list of texts");
     }
+    std::string operator()(const AutomaticField& target) const {
+        if (const auto* value = std::get_if<std::int64_t>(&value_)) return bounded(target.value, *value);
+        const auto* text = std::get_if<std::string>(&value_);
+        if (text == nullptr || *text != "auto") return "must be an integer or \"auto\"";
+        *target.value = 0;
+        return {};
+    }
     std::string operator()(const ChoiceField& target) const {
         std::size_t index = 0;
         if (std::string rule = find_name(target.names, index); !rule.empty()) return rule;

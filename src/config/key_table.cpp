@@ -121,8 +121,12 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
 
     text("outer", "method", CHOICE(RunConfig, outer.method, kOuterMethods),
          "diloco = Nesterov on the mean pseudo-gradient; average = the mean of the sites"),
-    number("outer", "inner_steps", "steps", 1, kUnbounded, RUN(outer.inner_steps),
-           "inner steps in a round (H)", "50, or train.steps if fewer"),
+    number(
+        "outer", "inner_steps", "steps", 1, kUnbounded,
+        +[](RunConfig& run) -> Field { return AutomaticField{&run.outer.inner_steps}; },
+        "inner steps in a round (H); auto = what the tuner finds best for the links as they are, round by "
+        "round",
+        "50, or train.steps if fewer"),
     number("outer", "lr", "", 0, 10, RUN(outer.lr), "outer learning rate, or \"auto\"",
            "auto: 0.6 up to 4 sites, 0.8 from 8, between them interpolated"),
     number("outer", "momentum", "", 0, 0.999999, RUN(outer.momentum), "outer momentum"),

@@ -21,8 +21,13 @@ struct ChoiceField {
     std::span<const std::string_view> names;
 };
 
-using Field =
-    std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*, ChoiceField>;
+// A whole number, or "auto", stored as 0.
+struct AutomaticField {
+    std::int64_t* value;
+};
+
+using Field = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
+                           AutomaticField, ChoiceField>;
 
 // A maximum that isn't worth telling.
 inline constexpr double kUnbounded = 1e15;

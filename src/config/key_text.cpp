@@ -35,6 +35,9 @@ struct ValueText {
         for (const std::string& value : *values) items.push_back(quoted(value));
         return fmt::format("[{}]", fmt::join(items, ", "));
     }
+    std::string operator()(const AutomaticField& field) const {
+        return *field.value == 0 ? quoted("auto") : fmt::format("{}", *field.value);
+    }
     std::string operator()(const ChoiceField& choice) const { return quoted(choice.names[*choice.index]); }
 };
 
@@ -44,7 +47,8 @@ std::string limit_text(double limit) {
 }
 
 std::string kind_text(const Field& field) {
-    constexpr const char* kKinds[] = {"true or false", "integer", "number", "text", "text or list of texts"};
+    constexpr const char* kKinds[] = {
+        "true or false", "integer", "number", "text", "text or list of texts", "\"auto\" or integer"};
     return std::holds_alternative<ChoiceField>(field) ? "" : kKinds[field.index()];
 }
 
@@ -71,8 +75,9 @@ std::string range_text(const KeyText& key, const Field& field) {
     if (const auto* choice = std::get_if<ChoiceField>(&field))
         return fmt::format("{}", fmt::join(choice->names, ", "));
     if (!key.names.empty()) return fmt::format("{}", fmt::join(key.names, ", "));
-    const bool counted =
-        std::holds_alternative<std::int64_t*>(field) || std::holds_alternative<double*>(field);
+    const bool counted = std::holds_alternative<std::int64_t*>(field) ||
+                         std::holds_alternative<double*>(field) ||
+                         std::holds_alternative<AutomaticField>(field);
     if (!counted) return kind_text(field);
     const std::string minimum = limit_text(key.minimum);
     if (key.maximum >= kUnbounded) return fmt::format("{} ≥ {}", kind_text(field), minimum);

@@ -81,7 +81,7 @@ enum class OuterMethod : std::uint8_t { diloco, average };
 
 struct OuterConfig {
     OuterMethod method = OuterMethod::diloco;
-    std::int64_t inner_steps = 50;  // H
+    std::int64_t inner_steps = 50;  // H; 0: "auto", the tuner's choice
     double lr = 0.0;                // derived ("auto"): 0.6 up to 4 sites, 0.8 from 8, interpolated
     double momentum = 0.9;
     bool nesterov = true;
@@ -98,8 +98,8 @@ struct ExchangeConfig {
     double error_feedback = 1.0;       // β: share of what sign and top_k lost that is sent in the next round
     std::string transport = "auto";    // tcp, or zmq where what travels is to be encrypted
     std::int64_t connections = 1;      // per pair of sites
-    bool zstd = true;            // where it makes packets smaller
-    std::int64_t min_sites = 1;  // fewer left: nothing is applied
+    bool zstd = true;                  // where it makes packets smaller
+    std::int64_t min_sites = 1;        // fewer left: nothing is applied
 
     bool operator==(const ExchangeConfig&) const = default;
 };

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "config/key_table.h"
 #include "config/wire_codec.h"
+#include "outer/tuner.h"
 
 namespace atl {
 namespace {
@@ -52,6 +54,15 @@ RunNumbers run_numbers(const RunConfig& config) {
     numbers.method.alpha = config.outer.alpha;
     numbers.method.overlap_steps = config.outer.overlap_steps;
     numbers.inner_steps = config.outer.inner_steps;
+    numbers.automatic_inner_steps = config.outer.inner_steps == 0;
+    if (numbers.automatic_inner_steps) {
+        // The shortest round that leaves room for the overlap: what it costs tells more than a guess.
+        const auto candidates = inner_step_candidates(config.train.steps);
+        const std::int64_t least = config.outer.overlap_steps * config.outer.fragments;
+        numbers.inner_steps = candidates.back();
+        for (const std::int64_t steps : candidates | std::views::reverse)
+            if (steps > least) numbers.inner_steps = steps;
+    }
     numbers.total_steps = config.train.steps;
     numbers.checkpoint_interval = config.checkpoint.interval;
     numbers.evaluate_interval = config.monitor.eval_interval;

@@ -14,6 +14,7 @@
 
 #include "coordinator/control_wire.h"
 #include "coordinator/live_settings.h"
+#include "coordinator/round_tuner.h"
 #include "coordinator/run_options.h"
 #include "coordinator/status_page.h"
 #include "coordinator/store.h"
@@ -110,8 +111,10 @@ class CoordinatorServer::Loop {
         return CoordinatorState(options_.protocol, std::move(stored));
     }
 
-    void adopt(RunConfig changed) {
+    // `now_in_use`: the H that "auto" begins with.
+    void adopt(RunConfig changed, std::int64_t now_in_use = 0) {
         RunNumbers numbers = run_numbers(changed);
+        if (numbers.automatic_inner_steps && now_in_use > 0) numbers.inner_steps = now_in_use;
         numbers.stop_at = options_.protocol.numbers.stop_at;
         numbers.chunk_elements = options_.protocol.numbers.chunk_elements;
         options_.protocol.numbers = numbers;
@@ -127,7 +130,7 @@ class CoordinatorServer::Loop {
             if (!options_.config) throw UserError("set: the settings of this run can't be changed");
             const ChangedRun changed = change_settings(*options_.config, assignments);
             if (!changed.changes.empty()) {
-                adopt(changed.config);
+                adopt(changed.config, state_.numbers().inner_steps);
                 coordinator_event::NumbersChanged event{options_.protocol.numbers, {}, changed.describe()};
                 for (const auto& [key, values] : changed.changes) event.changes[key] = values.after;
                 handle(event);
@@ -232,7 +235,9 @@ class CoordinatorServer::Loop {
                                         zmq_msg_get(body.handle(), ZMQ_SRCFD)};
             const bool accepted = state_.view_for(report.site, report.run_id).refusal.empty();
             if (accepted) connections_[report.site.id] = connection;
+            const bool has_cost = report.last_cost.has_value();
             handle(coordinator_event::ReportReceived{std::move(report)});
+            if (has_cost) follow_costs();
             // The last words of a connection may be read after the news that it broke: nobody else would end it.
             if (!tell(connection) && accepted) {
                 connections_.erase(connection.site.id);
@@ -252,6 +257,18 @@ class CoordinatorServer::Loop {
         if (state_.version() == version) return;
         for (const auto& [id, connection] : connections_) (void)tell(connection);  // its end is announced
         if (page_) page_->show(status_json(state_.view(), state_.record().costs));
+    }
+
+    // `outer.inner_steps = "auto"`: from the next round.
+    void follow_costs() {
+        const View& view = state_.view();
+        if (!state_.numbers().automatic_inner_steps || !view.plan || view.ending) return;
+        RunNumbers numbers = state_.numbers();
+        const auto fragments = static_cast<std::int64_t>(view.plan->fragments.size());
+        const auto tuned = tune_inner_steps(numbers, fragments, state_.record().costs);
+        if (!tuned) return;
+        numbers.inner_steps = tuned->inner_steps;
+        handle(coordinator_event::NumbersChanged{numbers, {}, tuned->reason});
     }
 
     // False: the connection is gone.

@@ -95,6 +95,8 @@ void CoordinatorState::Data::start(TimePoint now) {
     record.term = record.term.next();
     decide(coordinator_action::StoreTerm{record.term},
            fmt::format("coordinator starts with term {}", record.term));
+    if (options.numbers.automatic_inner_steps && !record.rounds.empty())
+        options.numbers.inner_steps = record.rounds.rbegin()->second.plan.inner_steps();
     std::vector<std::string> changed;
     for (const auto& [key, value] : record.changes) changed.push_back(key + " = " + value);
     if (!changed.empty()) change_reason = fmt::format("{}, as told before", fmt::join(changed, ", "));

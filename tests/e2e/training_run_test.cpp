@@ -168,6 +168,29 @@ TEST_F(TrainingRun, rounds_become_longer_on_every_site_at_once_when_told_and_sta
     EXPECT_NE(outcome.log.find("outer.inner_steps = 20, as told before"), std::string::npos);
 }
 
+TEST_F(TrainingRun, rounds_whose_length_is_left_to_the_tuner_are_alike_on_all_sites_and_explained) {
+    const auto config =
+        runs_.write_config({"east", "west"}, {{"outer.inner_steps", "\"auto\""}, {"train.steps", "200"}});
+    const auto outcome = runs_.run("tuned", config);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    const auto& sites = outcome.summary.at("sites");
+    EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"));
+    const auto ends = runs_.round_ends("tuned", "east");
+    EXPECT_EQ(ends, runs_.round_ends("tuned", "west"));
+    EXPECT_EQ(ends.at(0), 10) << "the shortest round comes first";
+    EXPECT_EQ(ends.rbegin()->second, 200);
+
+    ASSERT_TRUE(runs_.call({"tune", runs_.directory("tuned").string(), "--json"}, "tune").ok())
+        << runs_.output("tune");
+    const auto tuned = nlohmann::json::parse(runs_.output("tune"));
+    EXPECT_EQ(tuned.at("sites"), 2);
+    EXPECT_GT(tuned.at("step_seconds"), 0.0);
+    EXPECT_GT(tuned.at("payload_bytes"), 0.0);
+    EXPECT_TRUE(tuned.at("reason").get<std::string>().starts_with("H = ")) << tuned.at("reason");
+    EXPECT_FALSE(tuned.at("curve").empty());
+    EXPECT_FALSE(tuned.at("measured").empty());
+}
+
 TEST_F(TrainingRun, a_finished_run_started_again_says_once_more_what_it_came_to) {
     const auto config = runs_.write_config({"east", "west"}, {});
     const auto first = runs_.run("run", config);

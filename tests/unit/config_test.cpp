@@ -131,6 +131,17 @@ TEST_F(ConfigTest, a_short_run_gets_a_short_round_unless_one_is_asked_for) {
     EXPECT_EQ(load("[train]\nsteps = 20").config.outer.inner_steps, 20);
 }
 
+TEST_F(ConfigTest, the_length_of_rounds_may_be_left_to_the_tuner) {
+    const RunConfig config = load("outer.inner_steps = \"auto\"").config;
+    EXPECT_EQ(config.outer.inner_steps, 0);
+    EXPECT_NE(to_toml(config).find("inner_steps = \"auto\""), std::string::npos);
+    EXPECT_EQ(load(to_toml(config)).config, config);
+    EXPECT_NE(report("outer.inner_steps = \"often\"").find("must be an integer or \"auto\""),
+              std::string::npos);
+    EXPECT_NE(report("outer.inner_steps = 0").find("outside its range: \"auto\" or integer ≥ 1"),
+              std::string::npos);
+}
+
 TEST_F(ConfigTest, plain_averaging_has_no_momentum) {
     const OuterConfig outer = load("[outer]\nmethod = \"average\"").config.outer;
     EXPECT_EQ(outer.lr, 1);

@@ -1,0 +1,248 @@
+#include "cli/outer_bench_site.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_coordinator.h"
+#include "cli/paced_transport.h"
+#include "codec/codec.h"
+#include "comm/site/make_transport.h"
+#include "coordinator/coordinator_link.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/random.h"
+#include "exchange/round_stopwatch.h"
+#include "exchange/site_exchange.h"
+#include "outer/tuner.h"
+#include "rounds/overloaded.h"
+
+namespace atl::cli {
+namespace {
+
+constexpr Milliseconds kPatience{600'000};
+constexpr std::int64_t kEndless = 1'000'000'000;  // steps; the host ends a tuned run after its rounds
+
+std::string to_text(const OuterBenchPlan& plan, const std::string& coordinator) {
+    return nlohmann::json{{"elements", plan.elements},
+                          {"codec", plan.codec},
+                          {"zstd", plan.zstd},
+                          {"step_seconds", plan.step_seconds},
+                          {"inner_steps", plan.inner_steps},
+                          {"rounds", plan.rounds},
+                          {"warm_up_rounds", plan.warm_up_rounds},
+                          {"bits_per_second", plan.bits_per_second},
+                          {"later_bits_per_second", plan.later_bits_per_second},
+                          {"later_round", plan.later_round},
+                          {"delay_seconds", plan.delay_seconds},
+                          {"seed", plan.seed},
+                          {"transport", plan.transport},
+                          {"coordinator", coordinator}}
+        .dump();
+}
+
+OuterBenchPlan plan_of(const nlohmann::json& text) {
+    OuterBenchPlan plan;
+    text.at("elements").get_to(plan.elements);
+    text.at("codec").get_to(plan.codec);
+    text.at("zstd").get_to(plan.zstd);
+    text.at("step_seconds").get_to(plan.step_seconds);
+    text.at("inner_steps").get_to(plan.inner_steps);
+    text.at("rounds").get_to(plan.rounds);
+    text.at("warm_up_rounds").get_to(plan.warm_up_rounds);
+    text.at("bits_per_second").get_to(plan.bits_per_second);
+    text.at("later_bits_per_second").get_to(plan.later_bits_per_second);
+    text.at("later_round").get_to(plan.later_round);
+    text.at("delay_seconds").get_to(plan.delay_seconds);
+    text.at("seed").get_to(plan.seed);
+    text.at("transport").get_to(plan.transport);
+    return plan;
+}
+
+RunNumbers run_numbers(const OuterBenchPlan& plan) {
+    RunNumbers numbers;
+    numbers.method.codec = plan.codec;
+    numbers.gather = is_gathered(codec_from_name(plan.codec));
+    numbers.automatic_inner_steps = plan.inner_steps == 0;
+    numbers.inner_steps =
+        numbers.automatic_inner_steps ? inner_step_candidates(kEndless).front() : plan.inner_steps;
+    numbers.total_steps =
+        numbers.automatic_inner_steps ? kEndless : (plan.warm_up_rounds + plan.rounds) * plan.inner_steps;
+    return numbers;
+}
+
+std::chrono::nanoseconds duration(double seconds) {
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+class OuterBenchSite {
+  public:
+    OuterBenchSite(Meeting& meeting, const std::string& local_host, const OuterBenchPlan& plan,
+                   const std::string& coordinator, BenchCoordinator* hosted);
+    OuterBenchResult run();
+
+  private:
+    // The inner steps of the open round.
+    struct Training {
+        RoundPlan plan;
+        std::uint64_t work = 0;
+        Step done;
+        TimePoint next_end{};
+    };
+
+    void execute(const WorkerOrder& order);
+    void start_round(const RoundPlan& plan, std::uint64_t work);
+    void end_step();
+    void apply(const site_action::ApplyCommit& order);
+
+    Meeting& meeting_;
+    OuterBenchPlan plan_;
+    BenchCoordinator* hosted_;  // null: another site has it
+    SystemClock clock_;
+    PacedTransport transport_;
+    CoordinatorLink link_;
+    SiteInfo self_;
+    std::shared_ptr<std::vector<float>> delta_;  // shared: packets of fp32 are views of it
+    std::optional<SiteExchange> exchange_;
+    std::optional<Training> training_;
+    RoundStopwatch stopwatch_;
+    TimePoint first_timed_{};
+    std::uint64_t mean_hash_ = 0;
+    OuterBenchResult result_;
+    bool ended_ = false;
+};
+
+std::unique_ptr<SiteTransport> open_transport(int site, const std::string& local_host,
+                                              const OuterBenchPlan& plan) {
+    TransportOptions options;
+    options.self = SiteId(site);
+    options.incarnation = Incarnation(static_cast<std::uint64_t>(::getpid()));
+    options.run_id = kBenchRunId;
+    return make_network_transport(plan.transport, options, {.bind = local_host + ":0"});
+}
+
+OuterBenchSite::OuterBenchSite(Meeting& meeting, const std::string& local_host, const OuterBenchPlan& plan,
+                               const std::string& coordinator, BenchCoordinator* hosted)
+    : meeting_(meeting),
+      plan_(plan),
+      hosted_(hosted),
+      transport_(open_transport(meeting.place(), local_host, plan),
+                 {plan.bits_per_second, duration(plan.delay_seconds)}, clock_),
+      link_({.address = coordinator}, clock_),
+      self_{SiteId(meeting.place()), fmt::format("site{}", meeting.place()), transport_.incarnation(),
+            transport_.address()},
+      delta_(std::make_shared<std::vector<float>>(static_cast<std::size_t>(plan.elements))) {
+    const RandomStream stream(plan_.seed, fmt::format("bench outer site {}", meeting_.place()));
+    for (std::size_t i = 0; i < delta_->size(); ++i) (*delta_)[i] = static_cast<float>(stream.normal(i));
+}
+
+OuterBenchResult OuterBenchSite::run() {
+    ExchangeOptions options;
+    options.zstd = plan_.zstd;
+    options.site.run_id = kBenchRunId;
+    options.site.self = self_;
+    options.site.hello.blocks_per_epoch = kBenchBlocksPerEpoch;
+    options.site.hello.fragment_elements = {plan_.elements};
+    options.site.progress = kPatience;
+    exchange_.emplace(std::move(options), transport_, link_, clock_, Log(self_.name, LogLevel::warning));
+    Deadline patience = clock_.after(kPatience);
+    while (!ended_) {
+        const TimePoint until = training_ ? training_->next_end : clock_.after(Milliseconds(200));
+        if (const auto order = exchange_->next_order(until)) {
+            execute(*order);
+            patience = clock_.after(kPatience);
+        } else if (training_ && clock_.now() >= training_->next_end) {
+            end_step();
+        } else if (clock_.now() >= patience) {
+            throw CommError(fmt::format("[bench] nothing has happened for {} ms", kPatience.count()));
+        }
+    }
+    exchange_.reset();
+    const std::string mine = fmt::format("{}", mean_hash_);
+    result_.sites_hold_equal_bits = true;
+    for (const std::string& hash : meeting_.gather_all(mine))
+        result_.sites_hold_equal_bits = result_.sites_hold_equal_bits && hash == mine;
+    return std::move(result_);
+}
+
+void OuterBenchSite::execute(const WorkerOrder& order) {
+    std::visit(Overloaded{
+                   [&](const site_action::LoadState& load) {
+                       exchange_->tell(site_event::StateLoaded{
+                           load.from.round, load.from.step, load.from.state_hash, {}});
+                   },
+                   [&](const site_action::StartRound& start) { start_round(start.plan, order.work); },
+                   [&](const site_action::ApplyCommit& commit) { apply(commit); },
+                   [&](const site_action::WriteCheckpoint& write) {
+                       exchange_->tell(site_event::CheckpointWritten{write.checkpoint.step});
+                   },
+                   [&](const site_action::DropContribution&) {
+                       throw CommError(fmt::format("[bench] a round was lost: {}", order.reason));
+                   },
+                   [&](const site_action::Stop&) { ended_ = true; },
+                   [](const auto&) {},
+               },
+               order.action);
+}
+
+void OuterBenchSite::start_round(const RoundPlan& plan, std::uint64_t work) {
+    const TimePoint now = clock_.now();
+    const std::int64_t round = plan.round.value();
+    if (round == plan_.warm_up_rounds) first_timed_ = now;
+    if (plan_.later_bits_per_second > 0 && round == plan_.later_round)
+        transport_.set_rate({plan_.later_bits_per_second, duration(plan_.delay_seconds)});
+    // It takes effect once this round, the last one that counts, is committed.
+    if (hosted_ != nullptr && round + 1 == plan_.warm_up_rounds + plan_.rounds) hosted_->request_stop();
+    stopwatch_.begin(plan.round, now);
+    training_ = Training{plan, work, plan.first_step, now + duration(plan_.step_seconds)};
+}
+
+void OuterBenchSite::end_step() {
+    training_->done = training_->done.next();
+    stopwatch_.step(plan_.step_seconds);
+    exchange_->tell(site_event::StepDone{training_->done});
+    // From the planned end, not from now: a late wake-up is no longer step.
+    training_->next_end += duration(plan_.step_seconds);
+    if (training_->done < training_->plan.last_step()) return;
+    exchange_->contribute({training_->plan.round, FragmentId(0), training_->work, delta_, {}, {}});
+    training_.reset();
+}
+
+void OuterBenchSite::apply(const site_action::ApplyCommit& order) {
+    const Commit& commit = order.commits.front();
+    const TimePoint now = clock_.now();
+    const auto cost = stopwatch_.end(exchange_->last_traffic(), now);
+    const std::int64_t round = commit.round.value();
+    const bool timed = round >= plan_.warm_up_rounds && round < plan_.warm_up_rounds + plan_.rounds;
+    if (cost && timed) {
+        result_.rounds.push_back(*cost);
+        result_.wall_seconds = seconds(now - first_timed_);
+    }
+    if (round + 1 == plan_.warm_up_rounds + plan_.rounds)
+        mean_hash_ = xxh3_64(std::as_bytes(exchange_->mean(commit.fragment)));
+    exchange_->tell(site_event::CommitApplied{commit.round});
+    if (cost) exchange_->tell(site_event::RoundMeasured{*cost});
+}
+
+}  // namespace
+
+double OuterBenchResult::compute_utilization() const {
+    double in_steps = 0;
+    for (const RoundCost& round : rounds) in_steps += round.step_seconds;
+    return wall_seconds > 0 ? in_steps / wall_seconds : 0;
+}
+
+OuterBenchResult run_outer_bench_site(Meeting& meeting, const std::string& local_host,
+                                      const OuterBenchPlan& plan) {
+    std::unique_ptr<BenchCoordinator> coordinator;
+    if (meeting.place() == 0)
+        coordinator = std::make_unique<BenchCoordinator>(local_host, meeting.members(), run_numbers(plan));
+    const nlohmann::json agreed = nlohmann::json::parse(
+        meeting.announce(coordinator ? to_text(plan, coordinator->address()) : std::string()));
+    OuterBenchSite site(meeting, local_host, plan_of(agreed), agreed.at("coordinator"), coordinator.get());
+    return site.run();
+}
+
+}  // namespace atl::cli
