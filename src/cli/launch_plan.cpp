@@ -3,20 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/error.h"
 
 namespace atl {
 namespace {
 
-std::vector<SiteConfig> local_sites(const LaunchRequest& request) {
-    if (!request.site) return request.config.sites;
-    for (const auto& site : request.config.sites)
-        if (site.name == *request.site) return {site};
-    std::string known;
-    for (const auto& site : request.config.sites) known += (known.empty() ? "" : ", ") + site.name;
-    throw UserError(
-        fmt::format("--site {}: the config names no such site; it names {}", *request.site, known));
+std::string host_of(const SiteConfig& site) {
+    return site.address.substr(0, site.address.rfind(':'));
+}
+
+// The sites that run on this machine, started here or each by itself: without --site all; else those that share its
+// host, so that two starts don't give one processor to both.
+std::vector<SiteConfig> sites_of_this_machine(const LaunchRequest& request) {
+    const auto& sites = request.config.sites;
+    if (!request.site) return sites;
+    const auto own = std::ranges::find(sites, *request.site, &SiteConfig::name);
+    if (own == sites.end()) {
+        std::string known;
+        for (const auto& site : sites) known += (known.empty() ? "" : ", ") + site.name;
+        throw UserError(
+            fmt::format("--site {}: the config names no such site; it names {}", *request.site, known));
+    }
+    std::vector<SiteConfig> neighbours;
+    std::ranges::copy_if(sites, std::back_inserter(neighbours),
+                         [&](const SiteConfig& site) { return host_of(site) == host_of(*own); });
+    return neighbours;
 }
 
 ChildOptions coordinator_process(const LaunchRequest& request) {
@@ -100,9 +113,11 @@ LaunchPlan plan_launched_rank(const LaunchRequest& request, const SiteConfig& si
 }  // namespace
 
 LaunchPlan plan_launch(const LaunchRequest& request) {
-    const auto sites = local_sites(request);
+    const auto sites = sites_of_this_machine(request);
+    const auto starts_here = [&](const SiteConfig& site) { return !request.site || site.name == *request.site; };
     if (request.launched) {
-        if (sites.size() == 1) return plan_launched_rank(request, sites.front());
+        if (request.site || sites.size() == 1)
+            return plan_launched_rank(request, *std::ranges::find_if(sites, starts_here));
         throw UserError(
             fmt::format("[run] the launcher started {} ranks of one site, and the config has {}; "
                         "say which with --site",
@@ -126,7 +141,7 @@ LaunchPlan plan_launch(const LaunchRequest& request) {
             next_processor += static_cast<std::int64_t>(child.processors.size());
             island.ranks.push_back(std::move(child));
         }
-        plan.islands.push_back(std::move(island));
+        if (starts_here(site)) plan.islands.push_back(std::move(island));
     }
     return plan;
 }

@@ -49,6 +49,14 @@ TEST(LaunchPlan, one_site_alone_brings_a_coordinator_only_when_told_to) {
     EXPECT_EQ(plan_launch(request).coordinator->command.back(), "120");
 }
 
+TEST(LaunchPlan, sites_of_one_machine_that_are_started_apart_share_its_processors) {
+    auto request = two_sites(1, {4, 7});
+    request.site = "west";
+    EXPECT_EQ(plan_launch(request).islands[0].ranks[0].processors, std::vector{7});
+    request.config.sites[0].address = "10.0.0.1:7071";
+    EXPECT_EQ(plan_launch(request).islands[0].ranks[0].processors, (std::vector{4, 7}));
+}
+
 TEST(LaunchPlan, the_first_rank_of_every_site_dumps_batches_when_told_to) {
     auto request = two_sites(2, {0, 1, 2, 3});
     request.dump_batches = "/batches";
