@@ -152,12 +152,13 @@ void Gateway::fetch(const site_action::FetchState& order) {
 
 void Gateway::state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan) {
     rounds_applied_ = round;
-    if (!plan) publish(round, state_hash);
+    // Also inside a round: a joiner begins with what the round began with, and may be what the others wait for.
+    publish({round, plan ? plan->first_step : step, state_hash});
     parts_.exchange.tell(site_event::StateLoaded{round, step, state_hash, std::move(plan)});
 }
 
-void Gateway::publish(Round round, const Hash128& state_hash) {
-    parts_.exchange.publish_state({round, steps_done_, state_hash}, {outer_.anchor(), outer_.momentum()});
+void Gateway::publish(const StateVersion& version) {
+    parts_.exchange.publish_state(version, {outer_.anchor(), outer_.momentum()});
 }
 
 void Gateway::start_round(const site_action::StartRound& order, std::uint64_t work) {
@@ -243,7 +244,7 @@ void Gateway::apply(const site_action::ApplyCommit& order) {
         static_cast<std::int64_t>(blocks) * parts_.trainer.batches().shape().block_tokens(),
         exchange_totals());
     parts_.reporter.exchanged(traffic);
-    publish(rounds_applied_, state_after(order.commits));
+    publish({rounds_applied_, steps_done_, state_after(order.commits)});
     const auto cost = stopwatch_.end(traffic, parts_.clock.now());
     parts_.exchange.tell(site_event::CommitApplied{commit.round});
     if (cost && order.contributed) parts_.exchange.tell(site_event::RoundMeasured{*cost});

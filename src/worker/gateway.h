@@ -76,7 +76,7 @@ class Gateway {
     void collect_parameters(std::span<float> destination);
     void spread_parameters(std::span<const float> source);
     void state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan);
-    void publish(Round round, const Hash128& state_hash);
+    void publish(const StateVersion& version);
     void close_round();
     ExchangeTotals exchange_totals();
 

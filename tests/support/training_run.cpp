@@ -1,7 +1,10 @@
 #include "support/training_run.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -149,6 +152,16 @@ ExitStatus TrainingRuns::call(const std::vector<std::string>& arguments,
     options.command.insert(options.command.end(), arguments.begin(), arguments.end());
     ChildProcess process(options);
     return process.wait_for(kPatience).value_or(ExitStatus{.code = -1});
+}
+
+std::uint16_t free_port() {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    ::close(socket);
+    return ntohs(address.sin_port);
 }
 
 std::vector<pid_t> find_processes(const std::vector<std::string>& words) {

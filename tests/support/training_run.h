@@ -1,6 +1,7 @@
 // Small real runs: `atoll prepare` and `atoll run` as processes on a corpus made here, and what they left behind.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,9 @@ class TrainingRuns {
   private:
     TemporaryDirectory root_;
 };
+
+// A port of 127.0.0.1 that was free a moment ago.
+std::uint16_t free_port();
 
 // Processes of the run whose command line holds all these words.
 std::vector<pid_t> find_processes(const std::vector<std::string>& words);
