@@ -10,7 +10,7 @@
 namespace atl::kernels {
 namespace {
 
-std::int64_t size_of(std::span<const float> values) {
+std::int64_t elements_of(std::span<const float> values) {
     return static_cast<std::int64_t>(values.size());
 }
 
@@ -20,17 +20,17 @@ void subtract(std::span<const float> before, std::span<const float> after, std::
               InstructionSet set) {
     ATOLL_CHECK_EQ(before.size(), after.size());
     ATOLL_CHECK_EQ(before.size(), delta.size());
-    dispatch(Subtract{size_of(delta), before.data(), after.data(), delta.data()}, set);
+    dispatch(Subtract{elements_of(delta), before.data(), after.data(), delta.data()}, set);
 }
 
 void add_weighted(std::span<const float> values, float weight, std::span<float> accumulator,
                   InstructionSet set) {
     ATOLL_CHECK_EQ(values.size(), accumulator.size());
-    dispatch(AddWeighted{size_of(values), values.data(), weight, accumulator.data()}, set);
+    dispatch(AddWeighted{elements_of(values), values.data(), weight, accumulator.data()}, set);
 }
 
 void scale(std::span<float> values, float factor, InstructionSet set) {
-    dispatch(Scale{size_of(values), values.data(), factor}, set);
+    dispatch(Scale{elements_of(values), values.data(), factor}, set);
 }
 
 void interpolate(std::span<const float> source, float fraction, std::span<float> target, InstructionSet set) {
@@ -40,31 +40,31 @@ void interpolate(std::span<const float> source, float fraction, std::span<float>
         std::copy(source.begin(), source.end(), target.begin());
         return;
     }
-    dispatch(Interpolate{size_of(source), source.data(), fraction, target.data()}, set);
+    dispatch(Interpolate{elements_of(source), source.data(), fraction, target.data()}, set);
 }
 
 void outer_sgd_step(const OuterSgd& settings, std::span<const float> delta, std::span<float> theta,
                     std::span<float> velocity, InstructionSet set) {
     ATOLL_CHECK_EQ(delta.size(), theta.size());
     if (settings.momentum == 0.0F) {
-        dispatch(PlainSgd{size_of(delta), settings.learning_rate, delta.data(), theta.data()}, set);
+        dispatch(PlainSgd{elements_of(delta), settings.learning_rate, delta.data(), theta.data()}, set);
         return;
     }
     ATOLL_CHECK_EQ(delta.size(), velocity.size());
-    dispatch(MomentumSgd{size_of(delta), settings.learning_rate, settings.momentum, settings.nesterov,
+    dispatch(MomentumSgd{elements_of(delta), settings.learning_rate, settings.momentum, settings.nesterov,
                          delta.data(), theta.data(), velocity.data()},
              set);
 }
 
 bool all_finite(std::span<const float> values, InstructionSet set) {
     bool finite = true;
-    dispatch(AllFinite{size_of(values), values.data(), &finite}, set);
+    dispatch(AllFinite{elements_of(values), values.data(), &finite}, set);
     return finite;
 }
 
 double norm(std::span<const float> values, InstructionSet set) {
     double sum = 0;
-    dispatch(FixedSquareSum{size_of(values), values.data(), &sum}, set);
+    dispatch(FixedSquareSum{elements_of(values), values.data(), &sum}, set);
     return std::sqrt(sum);
 }
 

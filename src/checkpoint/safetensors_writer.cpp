@@ -9,13 +9,13 @@ namespace atl {
 namespace {
 
 // Keys in the order they are added, so that the header lists tensors as they stand in the file.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kAlignment = 8;  // of the first value
 
 std::string header_text(const std::vector<SafetensorsEntry>& entries,
                         const std::map<std::string, std::string>& metadata) {
-    Json header = Json::object();
+    OrderedJson header = OrderedJson::object();
     if (!metadata.empty()) header["__metadata__"] = metadata;
     std::int64_t begin = 0;
     for (const auto& entry : entries) {

@@ -53,7 +53,7 @@ nlohmann::json report(const BenchExchangeOptions& options, int sites, const Benc
     return json;
 }
 
-void print_for_people(const nlohmann::json& json) {
+void print_exchange(const nlohmann::json& json) {
     fmt::print("{} sites, {} elements, {}{}: {:.4f} s a round (minimum {:.4f}, {} rounds)\n",
                json["sites"].get<int>(), json["elements"].get<std::int64_t>(),
                json["codec"].get<std::string>(),
@@ -83,7 +83,7 @@ int run_host(BenchExchangeOptions options) {
     if (options.json) {
         fmt::print("{}\n", json.dump());
     } else {
-        print_for_people(json);
+        print_exchange(json);
     }
     return result.sites_hold_equal_bits ? kSuccess : kRunFailed;
 }

@@ -43,7 +43,7 @@ nlohmann::json report(const BenchKernelsOptions& options, const std::vector<Code
     return {{"elements", options.elements}, {"repetitions", options.repetitions}, {"speeds", rows}};
 }
 
-void print_for_people(const nlohmann::json& report) {
+void print_speeds(const nlohmann::json& report) {
     fmt::print("GB/s of fp32 and processor time, one thread, {} elements, median of {} (fastest):\n",
                report["elements"].get<std::int64_t>(), report["repetitions"].get<int>());
     fmt::print("{:10} {:10} {:12} {:>14} {:>10}\n", "set", "codec", "operation", "GB/s", "of memcpy");
@@ -62,7 +62,7 @@ int bench_kernels(const BenchKernelsOptions& options) {
     if (options.json)
         fmt::print("{}\n", result.dump(2));
     else
-        print_for_people(result);
+        print_speeds(result);
     return kSuccess;
 }
 

@@ -101,7 +101,7 @@ nlohmann::json best_by_rate(const nlohmann::json& points, std::int64_t sites) {
     return rates;
 }
 
-void print_for_people(const nlohmann::json& json) {
+void print_bench_outer_report(const nlohmann::json& json) {
     fmt::print("{:>10} {:>6} {:>9} {:>9} {:>9}  {}\n", "Mbit/s", "H", "compute", "predicted", "stall s",
                "payload");
     for (const auto& point : json["points"]) {
@@ -153,7 +153,7 @@ int run_host(const BenchOuterOptions& options) {
     if (options.json) {
         fmt::print("{}\n", json.dump());
     } else {
-        print_for_people(json);
+        print_bench_outer_report(json);
     }
     return equal ? kSuccess : kRunFailed;
 }

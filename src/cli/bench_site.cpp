@@ -25,7 +25,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{120'000};
+constexpr Milliseconds kSitePatience{120'000};
 constexpr std::int64_t kCheckedElements = 1 << 20;  // the error is that of a sample of at most so many
 
 double process_cpu_seconds() {
@@ -141,7 +141,7 @@ BenchSite::BenchSite(Meeting& meeting, const std::string& local_host, const Benc
                                                         .rank = Rank(meeting_.place()),
                                                         .size = meeting_.members(),
                                                         .address = local_host_,
-                                                        .connect_timeout = kPatience},
+                                                        .connect_timeout = kSitePatience},
                                             rendezvous);
     gloo_sum_.resize(delta_->size());
 }
@@ -154,13 +154,13 @@ BenchResult BenchSite::run() {
     options.site.hello.blocks_per_epoch = kBenchBlocksPerEpoch;
     options.site.hello.fragment_elements = {plan_.elements};
     SiteExchange exchange(std::move(options), *transport_, link_, clock_, Log(self_.name, LogLevel::warning));
-    Deadline patience = clock_.after(kPatience);
+    Deadline patience = clock_.after(kSitePatience);
     while (!ended_) {
         if (const auto order = exchange.next_order(clock_.after(Milliseconds(200)))) {
             execute(exchange, *order);
-            patience = clock_.after(kPatience);
+            patience = clock_.after(kSitePatience);
         } else if (clock_.now() >= patience) {
-            throw CommError(fmt::format("[bench] nothing has happened for {} ms", kPatience.count()));
+            throw CommError(fmt::format("[bench] nothing has happened for {} ms", kSitePatience.count()));
         }
     }
     for (const std::string& hash : meeting_.gather_all(fmt::format("{}", mean_hash_)))
@@ -237,7 +237,7 @@ void BenchSite::run_gloo() {
     const TimePoint begin = meeting_.agree_on_moment(Milliseconds(0));
     wait_for(begin);
     const double cpu_begin = process_cpu_seconds();
-    gloo_->run(*delta_, gloo_sum_, kPatience);
+    gloo_->run(*delta_, gloo_sum_, kSitePatience);
     if (result_.seconds.empty()) return;
     result_.gloo_seconds.push_back(seconds(clock_.now() - begin));
     result_.gloo_cpu_seconds.push_back(process_cpu_seconds() - cpu_begin);

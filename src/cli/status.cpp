@@ -12,7 +12,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{2'000};
+constexpr Milliseconds kStatusPatience{2'000};
 
 struct StatusOptions {
     std::string where;
@@ -36,7 +36,7 @@ void print_cost(const nlohmann::json& cost) {
     }
 }
 
-void print_for_people(const nlohmann::json& status) {
+void print_status(const nlohmann::json& status) {
     fmt::print("run {}, round {}, {} steps done, coordinator's term {}\n", status["run"].get<std::string>(),
                status["round"].get<std::int64_t>(), status["steps"].get<std::int64_t>(),
                status["term"].get<std::int64_t>());
@@ -56,7 +56,7 @@ void print_for_people(const nlohmann::json& status) {
 }
 
 int show_status(const Context& context, const StatusOptions& options) {
-    const std::string answer = fetch_status(coordinator_address(context, options.where), kPatience);
+    const std::string answer = fetch_status(coordinator_address(context, options.where), kStatusPatience);
     if (options.json) {
         fmt::print("{}\n", answer);
         return kSuccess;
@@ -64,7 +64,7 @@ int show_status(const Context& context, const StatusOptions& options) {
     const nlohmann::json status = nlohmann::json::parse(answer, nullptr, false);
     if (status.is_discarded())
         throw CorruptDataError("[status] what answers there is no coordinator of this release");
-    print_for_people(status);
+    print_status(status);
     return kSuccess;
 }
 

@@ -143,7 +143,7 @@ nlohmann::json report(const Case& tuned, const TunerDecision& decision, const Tu
             {"measured", measured}};
 }
 
-void print_for_people(const nlohmann::json& json, const TunerDecision& freely) {
+void print_tune_report(const nlohmann::json& json, const TunerDecision& freely) {
     fmt::print("{}\n", json["reason"].get<std::string>());
     if (!json["measured"].empty()) fmt::print("{:>8} {:>12} {:>12}\n", "H", "predicted", "measured");
     for (const auto& point : json["measured"]) {
@@ -189,7 +189,7 @@ int tune_run(const Context& context, const TuneOptions& options) {
     if (options.json) {
         fmt::print("{}\n", json.dump());
     } else {
-        print_for_people(json, freely);
+        print_tune_report(json, freely);
     }
     return kSuccess;
 }

@@ -21,7 +21,7 @@ MeanWeights mean_weights(std::span<const double> weights) {
 namespace {
 
 // Small enough that a block of every contribution and of the sum stays in the first-level cache.
-constexpr std::size_t kBlockElements = 2048;
+constexpr std::size_t kMeanBlockElements = 2048;
 
 void divide(std::span<float> values, float divisor, kernels::InstructionSet set) {
     int exponent = 0;
@@ -64,8 +64,8 @@ std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vect
         bodies.push_back({*body, packets[i]->elements});
     }
     const Codec& codec = decoder.codec();
-    for (std::size_t begin = 0; begin < mean.size(); begin += kBlockElements) {
-        const auto block = mean.subspan(begin, std::min(kBlockElements, mean.size() - begin));
+    for (std::size_t begin = 0; begin < mean.size(); begin += kMeanBlockElements) {
+        const auto block = mean.subspan(begin, std::min(kMeanBlockElements, mean.size() - begin));
         for (std::size_t i = 0; i < bodies.size(); ++i)
             add(codec, bodies[i], begin, weights.of_contributor[i], i == 0, block);
         // What is not finite stays so whatever is added to it.

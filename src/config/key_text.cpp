@@ -9,7 +9,7 @@
 namespace atl {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string toml_quoted(std::string_view text) {
     std::string result = "\"";
     for (const char character : text) {
         if (character == '"' || character == '\\') result += '\\';
@@ -29,16 +29,16 @@ struct ValueText {
         const std::string digits = fmt::format("{}", *value);
         return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
     }
-    std::string operator()(const std::string* value) const { return quoted(*value); }
+    std::string operator()(const std::string* value) const { return toml_quoted(*value); }
     std::string operator()(const std::vector<std::string>* values) const {
         std::vector<std::string> items;
-        for (const std::string& value : *values) items.push_back(quoted(value));
+        for (const std::string& value : *values) items.push_back(toml_quoted(value));
         return fmt::format("[{}]", fmt::join(items, ", "));
     }
     std::string operator()(const AutomaticField& field) const {
-        return *field.value == 0 ? quoted("auto") : fmt::format("{}", *field.value);
+        return *field.value == 0 ? toml_quoted("auto") : fmt::format("{}", *field.value);
     }
-    std::string operator()(const ChoiceField& choice) const { return quoted(choice.names[*choice.index]); }
+    std::string operator()(const ChoiceField& choice) const { return toml_quoted(choice.names[*choice.index]); }
 };
 
 std::string limit_text(double limit) {

@@ -14,7 +14,7 @@
 namespace atl {
 namespace {
 
-struct Figures {
+struct EvaluationFigures {
     double loss = 0;
     std::int64_t tokens = 0;
     std::int64_t windows = 0;
@@ -29,7 +29,7 @@ IslandOptions evaluation_options(const ModelShape& shape, std::int32_t threads) 
             .threads = threads};
 }
 
-Figures evaluate(const EvalJob& job, const FileSystem& files) {
+EvaluationFigures evaluate(const EvalJob& job, const FileSystem& files) {
     const CheckpointReader reader(files, job.checkpoint);
     const ModelShape shape = model_from_json(reader.metadata().model, job.checkpoint.string());
     Island island(evaluation_options(shape, job.threads));
@@ -39,7 +39,7 @@ Figures evaluate(const EvalJob& job, const FileSystem& files) {
     // Joined: as a plain model reads a plain run of tokens, so that other programs can be compared.
     const EvaluationWindows windows(
         corpus, {.context = shape.context, .micro_batch = 1, .documents = WindowDocuments::joined});
-    Figures figures;
+    EvaluationFigures figures;
     figures.windows =
         job.windows > 0 ? std::min(job.windows, windows.window_count()) : windows.window_count();
     if (figures.windows == 0)
@@ -55,7 +55,7 @@ Figures evaluate(const EvalJob& job, const FileSystem& files) {
 }  // namespace
 
 int run_eval_job(const EvalJob& job, FileSystem& files) {
-    const Figures figures = evaluate(job, files);
+    const EvaluationFigures figures = evaluate(job, files);
     if (job.json) {
         nlohmann::ordered_json json{{"loss", figures.loss},
                                     {"perplexity", std::exp(figures.loss)},
