@@ -9,7 +9,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{120'000};
+constexpr Milliseconds kMeetingPatience{120'000};
 const std::string kThisMachine = "127.0.0.1:0";
 
 std::string host_of(const std::string& address) {
@@ -51,11 +51,11 @@ GatheredSites gather_sites(const BenchHosts& hosts, const std::string& subverb) 
             throw UserError("[bench] --coordinator is for the other sites: give --site 1 or more");
         const std::string local =
             local_address_towards(host_of(hosts.coordinator), port_of(hosts.coordinator));
-        return {Meeting::guest(hosts.coordinator, hosts.site, kPatience), local, {}};
+        return {Meeting::guest(hosts.coordinator, hosts.site, kMeetingPatience), local, {}};
     }
     const std::string address = hosts.bind.empty() ? kThisMachine : hosts.bind;
     (void)port_of(address);
-    Meeting meeting = Meeting::host(address, hosts.sites, kPatience);
+    Meeting meeting = Meeting::host(address, hosts.sites, kMeetingPatience);
     auto guests = hosts.bind.empty() ? start_guests(subverb, meeting.address(), hosts.sites)
                                      : std::vector<ChildProcess>();
     return {std::move(meeting), host_of(address), std::move(guests)};

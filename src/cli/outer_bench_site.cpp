@@ -22,7 +22,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{600'000};
+constexpr Milliseconds kOuterBenchPatience{600'000};
 constexpr std::int64_t kEndless = 1'000'000'000;  // steps; the host ends a tuned run after its rounds
 
 std::string to_text(const OuterBenchPlan& plan, const std::string& coordinator) {
@@ -145,18 +145,18 @@ OuterBenchResult OuterBenchSite::run() {
     options.site.self = self_;
     options.site.hello.blocks_per_epoch = kBenchBlocksPerEpoch;
     options.site.hello.fragment_elements = {plan_.elements};
-    options.site.progress = kPatience;
+    options.site.progress = kOuterBenchPatience;
     exchange_.emplace(std::move(options), transport_, link_, clock_, Log(self_.name, LogLevel::warning));
-    Deadline patience = clock_.after(kPatience);
+    Deadline patience = clock_.after(kOuterBenchPatience);
     while (!ended_) {
         const TimePoint until = training_ ? training_->next_end : clock_.after(Milliseconds(200));
         if (const auto order = exchange_->next_order(until)) {
             execute(*order);
-            patience = clock_.after(kPatience);
+            patience = clock_.after(kOuterBenchPatience);
         } else if (training_ && clock_.now() >= training_->next_end) {
             end_step();
         } else if (clock_.now() >= patience) {
-            throw CommError(fmt::format("[bench] nothing has happened for {} ms", kPatience.count()));
+            throw CommError(fmt::format("[bench] nothing has happened for {} ms", kOuterBenchPatience.count()));
         }
     }
     exchange_.reset();

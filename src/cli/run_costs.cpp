@@ -11,7 +11,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{500};
+constexpr Milliseconds kCostPatience{500};
 
 RoundCost cost_of(const nlohmann::json& json) {
     RoundCost cost{.round = Round(json.at("round").get<std::int64_t>()), .peers = {}};
@@ -51,7 +51,7 @@ RunCosts run_costs(const Context& context, const std::filesystem::path& run_dire
     const auto address = run_directory / "coordinator.address";
     if (context.files->exists(address)) {
         try {
-            return of_status(fetch_status(context.files->read_text(address), kPatience));
+            return of_status(fetch_status(context.files->read_text(address), kCostPatience));
         } catch (const CommError&) {
             // It has ended, and left its database unlocked.
         }

@@ -10,7 +10,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kPatience{5'000};
+constexpr Milliseconds kSetPatience{5'000};
 
 struct SetOptions {
     std::string where;
@@ -20,7 +20,7 @@ struct SetOptions {
 
 int set(const Context& context, const SetOptions& options) {
     const std::string address = coordinator_address(context, options.where);
-    const std::string text = request_changes(address, options.assignments, kPatience);
+    const std::string text = request_changes(address, options.assignments, kSetPatience);
     const nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
     if (!answer.is_object() || !answer.contains("accepted"))
         throw CorruptDataError("[set] what answers there is no coordinator of this release");
