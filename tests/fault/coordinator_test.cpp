@@ -261,7 +261,8 @@ TEST_F(Coordinator, a_changed_setting_outlives_the_coordinator_and_is_in_every_l
     const auto first =
         std::ranges::find_if(plans, [](const auto& entry) { return entry.second.inner_steps() == 2; });
     ASSERT_NE(first, plans.end());
-    EXPECT_NE(first->second.reason.find("outer.inner_steps 3 → 2"), std::string::npos) << first->second.reason;
+    // As told before the coordinator died, or as it read it again.
+    EXPECT_NE(first->second.reason.find("outer.inner_steps"), std::string::npos) << first->second.reason;
     for (auto later = first; later != plans.end(); ++later) EXPECT_LE(later->second.inner_steps(), 2);
 }
 
