@@ -181,6 +181,9 @@ void BenchSite::execute(SiteExchange& exchange, const WorkerOrder& order) {
             [&](const site_action::WriteCheckpoint& write) {
                 exchange.tell(site_event::CheckpointWritten{write.checkpoint.step});
             },
+            [&](const site_action::Evaluate& part) {
+                exchange.tell(site_event::Evaluated{{.round = part.round}});
+            },
             [&](const site_action::DropContribution&) {
                 throw CommError(fmt::format("[bench] a round was lost: {}", order.reason));
             },

@@ -178,6 +178,9 @@ void OuterBenchSite::execute(const WorkerOrder& order) {
                    [&](const site_action::WriteCheckpoint& write) {
                        exchange_->tell(site_event::CheckpointWritten{write.checkpoint.step});
                    },
+                   [&](const site_action::Evaluate& part) {
+                       exchange_->tell(site_event::Evaluated{{.round = part.round}});
+                   },
                    [&](const site_action::DropContribution&) {
                        throw CommError(fmt::format("[bench] a round was lost: {}", order.reason));
                    },

@@ -93,6 +93,15 @@ struct RoundCost {
     bool operator==(const RoundCost&) const = default;
 };
 
+// Held-out loss of the state after a round: one site's share of the windows, or all shares that came. The members of
+// the round's plan share the windows in SiteId order; what a lost site would have evaluated is left out.
+struct Evaluation {
+    Round round;
+    double loss_sum = 0;      // nats
+    std::int64_t tokens = 0;  // that have a loss
+    bool operator==(const Evaluation&) const = default;
+};
+
 struct Report {
     std::string run_id;
     SiteInfo site;
@@ -107,6 +116,7 @@ struct Report {
     bool leaving = false;        // wants to leave at the next quiescent point
     std::vector<FragmentReport> fragments;
     std::optional<RoundCost> last_cost;  // of the newest round it contributed to and applied
+    std::optional<Evaluation> evaluation;  // of the newest round that it evaluated, its share
     std::optional<Hello> hello;
     bool operator==(const Report&) const = default;
 
@@ -153,6 +163,7 @@ struct View {
     std::optional<RoundPlan> plan;        // the open round
     std::vector<AttemptPlan> attempts;    // the newest of each fragment of the open round
     std::vector<Commit> commits;          // of the last committed round, in fragment order
+    std::optional<Evaluation> evaluation;  // of the newest round whose shares are all there, in sum
     std::optional<Ending> ending;
     // For its receiver alone:
     bool hello_known = false;

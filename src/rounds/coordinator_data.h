@@ -33,6 +33,7 @@ class CoordinatorState::Data {
     void start(TimePoint now);
     void advance(TimePoint now);
     void take_cost(const Report& report);
+    std::optional<Evaluation> evaluated(TimePoint now) const;
     void change_numbers(const coordinator_event::NumbersChanged& change);
 
     // The open or next round, and the hash of the state it begins with.
@@ -83,7 +84,7 @@ class CoordinatorState::Data {
     void remove(SiteId site, const std::string& reason);  // from the open round
     void end(int exit_code, bool checkpoint, std::string reason);
     void decide(CoordinatorAction action, std::string reason);
-    void refresh_view();
+    void refresh_view(TimePoint now);
 
     CoordinatorOptions options;
     CoordinatorRecord record;

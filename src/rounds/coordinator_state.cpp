@@ -76,6 +76,31 @@ void CoordinatorState::Data::take_cost(const Report& report) {
     decide(coordinator_action::StoreCost{report.site.id, cost}, "");
 }
 
+// Of the newest round that was to be evaluated: nothing while the share of a site that lives, or may come back to this
+// coordinator, is missing.
+std::optional<Evaluation> CoordinatorState::Data::evaluated(TimePoint now) const {
+    for (auto round = record.rounds.rbegin(); round != record.rounds.rend(); ++round) {
+        const RoundPlan& plan = round->second.plan;
+        if (!round->second.committed() || !plan.evaluate) continue;
+        Evaluation total{.round = plan.round};
+        bool anybody = false;
+        for (const SitePlan& member : plan.sites) {
+            const KnownSite* site = membership.find(member.site);
+            const bool same = site != nullptr && site->info.incarnation == member.incarnation;
+            const std::optional<Evaluation> share = same ? site->report.evaluation : std::nullopt;
+            if (share && share->round == plan.round) {
+                anybody = true;
+                total.loss_sum += share->loss_sum;
+                total.tokens += share->tokens;
+            } else if (same ? site->live() : now < grace_until) {
+                return {};
+            }
+        }
+        return anybody ? std::optional(total) : std::nullopt;
+    }
+    return {};
+}
+
 void CoordinatorState::Data::change_numbers(const coordinator_event::NumbersChanged& change) {
     options.numbers = change.numbers;
     change_reason = change.reason;
@@ -123,10 +148,10 @@ void CoordinatorState::Data::advance(TimePoint now) {
     if (!ending) advance_start(now);
     if (!ending) advance_attempts(now);
     if (!ending) advance_plan(now);
-    refresh_view();
+    refresh_view(now);
 }
 
-void CoordinatorState::Data::refresh_view() {
+void CoordinatorState::Data::refresh_view(TimePoint now) {
     View next;
     next.run_id = options.run_id;
     next.term = record.term;
@@ -134,6 +159,8 @@ void CoordinatorState::Data::refresh_view() {
     next.state_before = base_hash();
     next.start = start_from;
     next.ending = ending;
+    const auto newest = evaluated(now);
+    next.evaluation = newest ? newest : view.evaluation;
     if (const RoundRecord* open = open_record()) {
         next.plan = open->plan;
         next.attempts = open->attempts;

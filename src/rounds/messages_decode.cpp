@@ -296,6 +296,15 @@ RoundCost read_cost(Fields fields) {
     return cost;
 }
 
+Evaluation read_evaluation(Fields fields) {
+    Evaluation evaluation;
+    evaluation.round = fields.id<Round>("round");
+    evaluation.loss_sum = fields.number("loss_sum");
+    evaluation.tokens = fields.count("tokens");
+    fields.done();
+    return evaluation;
+}
+
 Report report_of(const nlohmann::json& body) {
     Fields fields(body, "report");
     Report report;
@@ -312,6 +321,7 @@ Report report_of(const nlohmann::json& body) {
     report.leaving = fields.boolean("leaving");
     report.fragments = read_list(fields, "fragments", read_fragment_report);
     report.last_cost = read_optional(fields, "last_cost", read_cost);
+    report.evaluation = read_optional(fields, "evaluation", read_evaluation);
     report.hello = read_optional(fields, "hello", read_hello);
     fields.demand(report.site.incarnation != Incarnation(0), "site", "has no incarnation");
     fields.done();
@@ -332,6 +342,7 @@ View view_of(const nlohmann::json& body) {
     view.plan = read_optional(fields, "plan", read_plan);
     view.attempts = read_list(fields, "attempts", read_attempt);
     view.commits = read_list(fields, "commits", read_commit);
+    view.evaluation = read_optional(fields, "evaluation", read_evaluation);
     view.ending = read_optional(fields, "ending", read_ending);
     view.hello_known = fields.boolean("hello_known");
     view.refusal = fields.text("refusal");

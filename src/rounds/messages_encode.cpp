@@ -152,6 +152,12 @@ Json write(const PeerTraffic& peer) {
             {"wire_bytes_sent", peer.wire_bytes_sent},
             {"wire_bytes_received", peer.wire_bytes_received}};
 }
+Json write(const Evaluation& evaluation) {
+    return {{"round", write(evaluation.round)},
+            {"loss_sum", evaluation.loss_sum},
+            {"tokens", evaluation.tokens}};
+}
+
 Json write(const RoundCost& cost) {
     return {{"round", write(cost.round)},
             {"inner_steps", cost.inner_steps},
@@ -183,6 +189,7 @@ nlohmann::json message_json(const Report& report) {
             {"leaving", report.leaving},
             {"fragments", write_list(report.fragments)},
             {"last_cost", report.last_cost ? write(*report.last_cost) : Json()},
+            {"evaluation", report.evaluation ? write(*report.evaluation) : Json()},
             {"hello", report.hello ? write(*report.hello) : Json()}};
 }
 
@@ -197,6 +204,7 @@ nlohmann::json message_json(const View& view) {
             {"plan", view.plan ? write(*view.plan) : Json()},
             {"attempts", write_list(view.attempts)},
             {"commits", write_list(view.commits)},
+            {"evaluation", view.evaluation ? write(*view.evaluation) : Json()},
             {"ending", view.ending ? write(*view.ending) : Json()},
             {"hello_known", view.hello_known},
             {"refusal", view.refusal}};

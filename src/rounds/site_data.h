@@ -51,6 +51,9 @@ struct SiteState::Data {
     void on_declared(const site_event::ContributionDeclared& declared);
     void on_applied(const site_event::CommitApplied& applied, TimePoint now);
     void on_checkpoint(const site_event::CheckpointWritten& written, TimePoint now);
+    void on_evaluated(const site_event::Evaluated& evaluated, TimePoint now);
+    void take_evaluation();
+    void evaluate(const RoundPlan& done);
     void on_tick(TimePoint now);
     void drop_work(const std::string& reason);
     void enter(Phase next, const std::string& reason);
@@ -95,6 +98,9 @@ struct SiteState::Data {
     std::optional<CheckpointRef> checkpoint_pending;
     std::optional<CheckpointRef> checkpoint_written;  // newest
     std::optional<RoundCost> last_cost;
+    bool evaluating = false;               // Evaluate is ordered and not answered
+    std::optional<Evaluation> evaluation;  // the newest share
+    bool evaluation_taken = true;          // its total was handed to the worker
 };
 
 }  // namespace atl

@@ -82,6 +82,10 @@ struct CommitApplied {
 struct RoundMeasured {
     RoundCost cost;
 };
+// The answer to Evaluate: this site's share. No tokens: there was nothing to evaluate.
+struct Evaluated {
+    Evaluation share;
+};
 struct CheckpointWritten {
     Step step;
 };
@@ -95,7 +99,7 @@ using SiteEvent =
                  site_event::StepDone, site_event::ContributionDeclared, site_event::ContributionEncoded,
                  site_event::PacketArrived, site_event::PacketUnusable, site_event::MeanReduced,
                  site_event::PacketsRequested, site_event::CommitApplied, site_event::RoundMeasured,
-                 site_event::CheckpointWritten, site_event::LeaveRequested, site_event::Tick>;
+                 site_event::Evaluated, site_event::CheckpointWritten, site_event::LeaveRequested, site_event::Tick>;
 
 namespace site_action {
 
@@ -153,8 +157,13 @@ struct ForgetPackets {  // release everything stored for rounds before this one
 struct WriteCheckpoint {  // then CheckpointWritten
     CheckpointRef checkpoint;
 };
-struct Evaluate {
+struct Evaluate {  // then Evaluated
     Round round;
+    std::int64_t share = 0;  // which of `shares` parts of the held-out windows
+    std::int64_t shares = 1;
+};
+struct TakeEvaluation {  // all sites' shares of a round that this site evaluated
+    Evaluation total;
 };
 struct ReportNow {};  // something changed: do not wait for the next heartbeat
 struct Stop {
@@ -168,7 +177,7 @@ using SiteAction =
                  site_action::KeepPacket, site_action::DiscardPackets, site_action::SendPacket,
                  site_action::RequestPackets, site_action::ReduceChunk, site_action::ApplyCommit,
                  site_action::DropContribution, site_action::ForgetPackets, site_action::WriteCheckpoint,
-                 site_action::Evaluate, site_action::ReportNow, site_action::Stop>;
+                 site_action::Evaluate, site_action::TakeEvaluation, site_action::ReportNow, site_action::Stop>;
 
 struct SiteDecision {
     SiteAction action;

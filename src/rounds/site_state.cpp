@@ -101,8 +101,10 @@ void SiteState::Data::on_applied(const site_event::CommitApplied& applied, TimeP
     fetched_again = false;
     enter(Phase::ready, fmt::format("round {} is applied", applied.round));
     act(site_action::ForgetPackets{applied.round}, "they are not asked for any more");
-    if (done && done->evaluate) act(site_action::Evaluate{applied.round}, "the plan asks for it");
-    if (done) {
+    if (done && done->evaluate) evaluate(*done);
+    // The last checkpoint waits for the end of the run, which waits for the evaluation: it holds its result.
+    const bool waits_for_end = done && done->evaluate && done->stop_step == steps_done;
+    if (done && !waits_for_end) {
         const auto& steps = done->checkpoint_steps;
         if (std::find(steps.begin(), steps.end(), steps_done) != steps.end()) {
             write_checkpoint({steps_done, round, state_hash},
@@ -110,6 +112,31 @@ void SiteState::Data::on_applied(const site_event::CommitApplied& applied, TimeP
         }
     }
     follow_view(now);
+}
+
+void SiteState::Data::evaluate(const RoundPlan& done) {
+    const auto me = std::ranges::find(done.sites, self(), &SitePlan::site);
+    if (me == done.sites.end()) return;
+    evaluating = true;
+    act(site_action::Evaluate{done.round, me - done.sites.begin(), std::ssize(done.sites)},
+        "the plan asks for it");
+}
+
+void SiteState::Data::on_evaluated(const site_event::Evaluated& evaluated, TimePoint now) {
+    evaluating = false;
+    evaluation = evaluated.share;
+    evaluation_taken = false;
+    ++progress;
+    act(site_action::ReportNow{}, "its share of the held-out windows is evaluated");
+    take_evaluation();  // whoever comes late is not waited for
+    follow_view(now);
+}
+
+void SiteState::Data::take_evaluation() {
+    if (evaluation_taken || !view.evaluation || view.evaluation->round < evaluation->round) return;
+    evaluation_taken = true;
+    if (view.evaluation->round == evaluation->round)
+        act(site_action::TakeEvaluation{*view.evaluation}, "every site's share is there");
 }
 
 void SiteState::Data::on_tick(TimePoint now) {
@@ -131,6 +158,7 @@ Report SiteState::Data::make_report() {
     report.progress = progress;
     report.leaving = leaving;
     report.last_cost = last_cost;
+    report.evaluation = evaluation;
     if (!view.hello_known) report.hello = options.hello;
     if (!plan || !has_state()) return report;
     for (const auto& [fragment, exchange] : current) {
@@ -178,6 +206,7 @@ std::vector<SiteDecision> SiteState::handle(const SiteEvent& event, TimePoint no
                        data.last_cost = measured.cost;
                        data.act(site_action::ReportNow{}, "what the round has cost");
                    },
+                   [&](const site_event::Evaluated& evaluated) { data.on_evaluated(evaluated, now); },
                    [&](const site_event::CheckpointWritten& written) { data.on_checkpoint(written, now); },
                    [&](const site_event::LeaveRequested&) {
                        data.leaving = true;

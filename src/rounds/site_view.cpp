@@ -21,6 +21,7 @@ void SiteState::Data::on_view(const View& received, TimePoint now) {
     const bool news = received.term != view.term || received.version != view.version;
     view = received;
     if (!news) return;
+    take_evaluation();
     follow_view(now);
     // The coordinator judges a loss by what members say after they were told of it.
     if (!stopped && (phase == Phase::training || phase == Phase::exchanging || phase == Phase::holding)) {
@@ -64,7 +65,10 @@ bool SiteState::Data::obey_end() {
         act(site_action::ReportNow{}, reason);
         act(site_action::Stop{exit_code}, reason);
     };
+    // The sum of all shares is the result of the run, and this site's share is part of it.
+    const bool evaluates = evaluating || !evaluation_taken;
     if (view.ending) {
+        if (evaluates) return true;
         // Before the first plan there is no round that a checkpoint could go on with.
         const bool planned = view.state_before.has_value();
         if (view.ending->checkpoint && planned && has_state() && phase != Phase::finished) {
@@ -73,7 +77,7 @@ bool SiteState::Data::obey_end() {
         if (!checkpoint_pending) stop(view.ending->exit_code, view.ending->reason);
         return true;
     }
-    if (phase == Phase::finished && known && me->phase == Phase::finished) {
+    if (phase == Phase::finished && known && me->phase == Phase::finished && !evaluates) {
         stop(0, "the coordinator knows that this site is done");
     } else if (leaving && known && me->standing == Standing::left) {
         stop(0, "this site has left");

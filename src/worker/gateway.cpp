@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "codec/error_feedback.h"
 #include "config/wire_codec.h"
@@ -93,7 +94,8 @@ void Gateway::execute(const WorkerOrder& order) {
                        drop_contribution();
                    },
                    [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
-                   [&](const site_action::Evaluate& round) { evaluate(round.round); },
+                   [&](const site_action::Evaluate& part) { evaluate(part); },
+                   [&](const site_action::TakeEvaluation& all) { take_evaluation(all.total); },
                    [&](const site_action::Stop& end) {
                        parts_.log.write(end.exit_code == 0 ? LogLevel::info : LogLevel::error,
                                         fmt::format("[worker] stopping: {}", order.reason));
@@ -303,14 +305,27 @@ void Gateway::write_checkpoint(const CheckpointRef& ref) {
     parts_.exchange.tell(site_event::CheckpointWritten{now.step});
 }
 
-void Gateway::evaluate(Round round) {
+void Gateway::evaluate(const site_action::Evaluate& order) {
     const std::int64_t windows = parts_.trainer.evaluation_windows();
-    if (windows == 0) return;
-    parts_.team.announce(RankOrder::evaluate(0, windows));
-    const EvaluationResult result = parts_.trainer.evaluate(0, windows);
-    if (result.tokens == 0) return;
-    parts_.reporter.evaluated(round.value(), steps_done_.value(),
-                              result.loss_sum / static_cast<double>(result.tokens));
+    const std::int64_t begin = windows * order.share / order.shares;
+    const std::int64_t end = windows * (order.share + 1) / order.shares;
+    EvaluationResult result;
+    if (begin < end) {
+        parts_.team.announce(RankOrder::evaluate(begin, end));
+        result = parts_.trainer.evaluate(begin, end);
+    }
+    evaluated_at_ = steps_done_;
+    if (!std::isfinite(result.loss_sum)) {
+        parts_.log.warning("round {} step {}: the validation loss is not finite", order.round, steps_done_);
+        result = {};
+    }
+    parts_.exchange.tell(site_event::Evaluated{{order.round, result.loss_sum, result.tokens}});
+}
+
+void Gateway::take_evaluation(const Evaluation& total) {
+    if (total.tokens == 0) return;
+    parts_.reporter.evaluated(total.round.value(), evaluated_at_.value(),
+                              total.loss_sum / static_cast<double>(total.tokens));
 }
 
 int Gateway::stop(int exit_code) {

@@ -66,7 +66,8 @@ class Gateway {
     void apply(const site_action::ApplyCommit& order);
     void drop_contribution();
     void write_checkpoint(const CheckpointRef& ref);
-    void evaluate(Round round);
+    void evaluate(const site_action::Evaluate& order);
+    void take_evaluation(const Evaluation& total);
     int stop(int exit_code);
 
     // Local weights become the outer ones.
@@ -91,6 +92,7 @@ class Gateway {
     std::optional<RoundPlan> open_plan_;  // from StartRound until the round is applied or dropped
     double exchange_seconds_ = 0;
     Step steps_done_;
+    Step evaluated_at_;  // inner steps done when it last evaluated
     Round rounds_applied_;
     std::optional<int> exit_code_;
     bool left_ = false;

@@ -255,6 +255,9 @@ TEST_F(TrainingRun, single_steps_with_plain_descent_are_synchronous_data_paralle
     const auto west = runs_.losses("sites", "west");
     for (const auto& [step, loss] : runs_.losses("one", "solo"))
         EXPECT_NEAR((east.at(step) + west.at(step)) / 2, loss, 1e-6 * loss) << "step " << step;
+    // The sites share the held-out windows; their sum is what one site finds by itself.
+    const double alone = one.summary.at("val_loss");
+    EXPECT_NEAR(sites.summary.at("val_loss").get<double>(), alone, 1e-6 * alone);
 }
 
 // What is left between the two is the rounding of θ − (θ − θ′) at the ends of rounds.

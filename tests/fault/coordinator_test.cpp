@@ -122,6 +122,9 @@ class Pair {
                 [&](const site_action::WriteCheckpoint& write) {
                     feed(site, site_event::CheckpointWritten{write.checkpoint.step});
                 },
+                [&](const site_action::Evaluate& part) {
+                    feed(site, site_event::Evaluated{{.round = part.round}});
+                },
                 [&](const site_action::ReportNow&) { report(site); },
                 [&](const site_action::Stop& stop) {
                     sites_[site].exit_code = stop.exit_code;

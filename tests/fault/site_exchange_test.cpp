@@ -154,6 +154,9 @@ class Site {
                        [&](const site_action::WriteCheckpoint& write) {
                            exchange.tell(site_event::CheckpointWritten{write.checkpoint.step});
                        },
+                       [&](const site_action::Evaluate& part) {
+                           exchange.tell(site_event::Evaluated{{.round = part.round}});
+                       },
                        [&](const site_action::Stop&) { ended = true; },
                        [](const auto&) {},
                    },

@@ -145,6 +145,9 @@ void World::work(int number, const WorkerOrder& order) {
             [&](const site_action::WriteCheckpoint& write) {
                 driver.tell(site_event::CheckpointWritten{write.checkpoint.step});
             },
+            [&](const site_action::Evaluate& part) {
+                driver.tell(site_event::Evaluated{{.round = part.round}});
+            },
             [&](const site_action::FetchState&) {
                 driver.tell(site_event::StateFailed{"this world has no joiners"});
             },

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/check.h"
 #include "rounds/overloaded.h"
 
 namespace atl::testing {
@@ -115,7 +116,12 @@ void SimulatedSite::act(const SiteAction& action) {
                               [&](const auto& entry) { return std::get<1>(entry.first) < forget.before; });
             },
             [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
-            [](const site_action::Evaluate&) {},
+            [&](const site_action::Evaluate& part) {
+                // One token from each site: the total counts who was heard.
+                later(Milliseconds(world_.dice->between(0, 20)),
+                      [this, part] { feed(site_event::Evaluated{{part.round, 1.0, 1}}); });
+            },
+            [](const site_action::TakeEvaluation& all) { ATOLL_CHECK_LE(1, all.total.tokens); },
             [&](const site_action::ReportNow&) { heartbeat(); },
             [&](const site_action::Stop& stop) {
                 exit_code_ = stop.exit_code;

@@ -54,6 +54,7 @@ View example_view() {
     commit.hash = {0xfedcba9876543210, 1};
     commit.last_step = Step(350);
     view.commits = {commit};
+    view.evaluation = Evaluation{Round(5), 2.5, 640};
     view.ending = Ending{1, true, "over"};
     view.hello_known = true;
     return view;
@@ -79,6 +80,7 @@ Report example_report() {
     fragment.held = Hash128{1, 2};
     report.fragments = {fragment};
     report.last_cost = RoundCost{Round(6), 50, 5.5, 6.25, 0.5, 4000, {{SiteId(0), 1000, 900, 1010, 910}}};
+    report.evaluation = Evaluation{Round(6), 3.5, 320};
     report.hello = Hello{{{"train.steps", "7"}}, 100, {1000}, {{Step(300), Round(6), {9, 9}}}};
     return report;
 }

@@ -205,6 +205,74 @@ TEST(Site, ends_with_a_checkpoint_of_the_step_that_was_under_way) {
     EXPECT_EQ(asked(site_event::CheckpointWritten{Step(2)}), "stop ");
 }
 
+// Two sites share the held-out windows; neither ends before it has the sum.
+TEST(Site, stays_until_every_share_of_the_last_evaluation_is_there) {
+    const SiteInfo self{site(1), "west", Incarnation(7), ""};
+    SiteState state({.run_id = "run", .self = self, .hello = {}});
+    std::optional<site_action::Evaluate> part;
+    const auto asked = [&](const SiteEvent& event) {
+        std::string names;
+        for (const auto& decision : state.handle(event, TimePoint{})) {
+            if (const auto* evaluate = std::get_if<site_action::Evaluate>(&decision.action)) part = *evaluate;
+            if (std::holds_alternative<site_action::ApplyCommit>(decision.action)) names += "apply ";
+            if (std::holds_alternative<site_action::Evaluate>(decision.action)) names += "evaluate ";
+            if (std::holds_alternative<site_action::TakeEvaluation>(decision.action)) names += "total ";
+            if (std::holds_alternative<site_action::WriteCheckpoint>(decision.action)) names += "checkpoint ";
+            if (std::holds_alternative<site_action::Stop>(decision.action)) names += "stop ";
+        }
+        return names;
+    };
+    View view{.run_id = "run", .term = Term(1), .version = 1};
+    view.sites = {{.info = {site(0), "east", Incarnation(3), ""}, .standing = Standing::active},
+                  {.info = self, .standing = Standing::active}};
+    view.start = StartFrom{};
+    asked(site_event::ViewReceived{view});
+    asked(site_event::StateLoaded{.round = Round(0), .step = Step(0)});
+    RoundPlan plan{.run_id = "run", .term = Term(1)};
+    plan.sites = {{.site = site(0), .incarnation = Incarnation(3), .inner_steps = 5, .weight = 5},
+                  {.site = self.id, .incarnation = self.incarnation, .inner_steps = 5, .weight = 5}};
+    plan.fragments = {{.elements = 10, .chunk_elements = 10, .start_step = Step(5)}};
+    plan.evaluate = true;
+    plan.checkpoint_steps = {Step(5)};
+    plan.stop_step = Step(5);
+    view.plan = plan;
+    view.state_before = plan.state_before;
+    view.attempts = {first_attempt(plan, plan.fragments[0], true)};
+    view.version = 2;
+    asked(site_event::ViewReceived{view});
+    asked(site_event::ContributionDeclared{FragmentId(0), {}});
+    asked(site_event::ContributionEncoded{FragmentId(0), 0, PacketDigest{1, 1}});
+    asked(site_event::PacketArrived{
+        {Leg::contribution, Round(0), FragmentId(0), Attempt(0), site(0), 0}, site(0), PacketDigest{2, 2}});
+    const std::optional<Hash128> held = state.report().fragments.at(0).held;
+    ASSERT_TRUE(held);
+    const AttemptPlan& attempt = view.attempts[0];
+    view.commits = {{.round = Round(0),
+                     .direct = true,
+                     .contributors = attempt.contributors,
+                     .members = attempt.members,
+                     .state_before = plan.state_before,
+                     .chunks = 1,
+                     .hash = *held,
+                     .last_step = Step(5)}};
+    view.round = Round(1);
+    view.plan.reset();
+    view.attempts.clear();
+    view.state_before = state_after(view.commits);
+    view.ending = Ending{.exit_code = 0, .checkpoint = true, .reason = "all steps are done"};
+    view.version = 3;
+    EXPECT_EQ(asked(site_event::ViewReceived{view}), "apply ");
+    EXPECT_EQ(asked(site_event::CommitApplied{Round(0)}), "evaluate ");
+    EXPECT_EQ(part->share, 1);
+    EXPECT_EQ(part->shares, 2);
+    EXPECT_EQ(asked(site_event::Evaluated{{Round(0), 3.0, 2}}), "") << "the other's share is missing";
+    EXPECT_EQ(state.report().evaluation, (Evaluation{Round(0), 3.0, 2}));
+    view.evaluation = Evaluation{Round(0), 7.0, 4};
+    view.version = 4;
+    EXPECT_EQ(asked(site_event::ViewReceived{view}), "total checkpoint ");
+    EXPECT_EQ(asked(site_event::CheckpointWritten{Step(5)}), "stop ");
+}
+
 TEST(CommitHash, depends_on_contributors_weights_and_digests) {
     AttemptPlan attempt;
     attempt.contributors = {{site(0), 1}, {site(1), 1}};
