@@ -25,6 +25,16 @@ struct MachineRates {
     LinkRate point_to_point;  // sends and receives
 };
 
+// Of a processor core of these years, and ranks of one machine over its loopback device: where nothing was measured.
+inline constexpr MachineRates kTypicalRates{.flops_per_second = 9e10,
+                                            .memory_bytes_per_second = 8e9,
+                                            .copy_bytes_per_second = 8e9,
+                                            .op_overhead_seconds = 5e-6,
+                                            .link_intra = {1e9, 5e-5},
+                                            .link_inter = {1e9, 5e-5},
+                                            .link_wan = {1e8, 1e-2},
+                                            .point_to_point = {1e9, 5e-5}};
+
 double predicted_seconds(const Program& program, const Op& op, const MachineRates& rates);
 std::vector<double> predicted_seconds(const Program& program, const MachineRates& rates);  // [op]
 

@@ -66,6 +66,8 @@ OpTiming timing_of(std::vector<double> seconds) {
 std::string difference(const ProfileFingerprint& here, const ProfileFingerprint& profile) {
     std::string text;
     const auto compare = [&](std::string_view what, const auto& mine, const auto& theirs) {
+        if constexpr (requires { mine.empty(); })
+            if (mine.empty() || theirs.empty()) return;
         if (text.empty() && mine != theirs)
             text = fmt::format("{} is {}, the profile's {}", what, mine, theirs);
     };
@@ -75,7 +77,7 @@ std::string difference(const ProfileFingerprint& here, const ProfileFingerprint&
     compare("cp", here.cp, profile.cp);
     compare("dtype", name(here.dtype), name(profile.dtype));
     compare("micro_batch_tokens", here.micro_batch_tokens, profile.micro_batch_tokens);
-    compare("threads", here.threads, profile.threads);
+    if (here.threads > 0 && profile.threads > 0) compare("threads", here.threads, profile.threads);
     compare("links", here.links, profile.links);
     compare("library_version", here.library_version, profile.library_version);
     return text;

@@ -46,7 +46,7 @@ struct ProfileFingerprint {
     std::string library_version;  // of what computes
     bool operator==(const ProfileFingerprint&) const = default;
 };
-// "tp is 4, the profile's 2"; empty if both are equal.
+// "tp is 4, the profile's 2"; empty if nothing known differs: an empty text and 0 threads are unknown.
 std::string difference(const ProfileFingerprint& here, const ProfileFingerprint& profile);
 
 struct ProfileProvenance {

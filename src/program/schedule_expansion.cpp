@@ -13,8 +13,9 @@ namespace {
 
 class Expansion {
   public:
-    Expansion(const StepOps& step, const ScheduleTable& table)
+    Expansion(const StepOps& step, const ScheduleTable& table, const OrderPair& order_pair)
         : step_(step),
+          order_pair_(order_pair),
           program_(step.program),
           table_(table),
           rank_(table.pipeline.rank_of(step.stages.front().stage)),
@@ -65,7 +66,7 @@ class Expansion {
         auto first = take_up(slot.first, 0, index);
         auto second = slot.second ? take_up(*slot.second, 1, index) : LayerOps{};
         last_compute_.push_back(last_compute_.empty() ? OpId(-1) : last_compute_.back());
-        for (const auto id : interleave(program_, first, second)) {
+        for (const auto id : order_of(slot, first, second)) {
             if (op(id).resource == Resource::compute) last_compute_.back() = id;
             if (op(id).kind != OpKind::send) {
                 order_.push_back(id);
@@ -73,6 +74,11 @@ class Expansion {
             }
             for (const auto released : messages_.send(work_of_send_.at(id), id)) order_.push_back(released);
         }
+    }
+
+    std::vector<OpId> order_of(const Slot& slot, const LayerOps& first, const LayerOps& second) const {
+        if (!slot.second || !order_pair_) return interleave(program_, first, second);
+        return order_pair_(program_, slot, first, second);
     }
 
     // Issues the work's receives; returns its other ops.
@@ -100,6 +106,7 @@ class Expansion {
     }
 
     const StepOps& step_;
+    const OrderPair& order_pair_;
     Program program_;  // its ops with strands and waits filled in, not yet in order
     const ScheduleTable& table_;
     std::int32_t rank_;
@@ -111,9 +118,9 @@ class Expansion {
 
 }  // namespace
 
-Program expand(const StepOps& step, const ScheduleTable& table) {
+Program expand(const StepOps& step, const ScheduleTable& table, const OrderPair& order_pair) {
     ATOLL_CHECK(!step.stages.empty(), "the step says of no stage");
-    return Expansion(step, table).run();
+    return Expansion(step, table, order_pair).run();
 }
 
 }  // namespace atl

@@ -1,0 +1,191 @@
+#include "program/plan_strands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "program/schedule.h"
+#include "program/virtual_executor.h"
+
+namespace atl {
+namespace {
+
+bool is_backward(const Work& work) {
+    return work.kind == WorkKind::backward;
+}
+bool is_forward(const Work& work) {
+    return work.kind == WorkKind::forward;
+}
+
+// Plans a kind of pair when it is first met.
+class PairsOfStep {
+  public:
+    PairsOfStep(StrandPlan& plan, const StepCosts& costs, const PairPlannerOptions& options)
+        : plan_(plan), costs_(costs), options_(options) {}
+
+    void add(const StepOps& step, const ScheduleTable& table) {
+        const auto seconds = costs_.op_seconds(step.program);
+        expand(step, table,
+               [&](const Program& program, const Slot& slot, const LayerOps& first, const LayerOps& second) {
+                   if (is_forward(slot.first) && plan_.find(slot) == nullptr)
+                       add_pair(program, slot, first, second, seconds);
+                   return interleave(program, first, second);
+               });
+    }
+
+  private:
+    void add_pair(const Program& program, const Slot& slot, const LayerOps& first, const LayerOps& second,
+                  const std::vector<double>& seconds) {
+        auto options = options_;
+        options.bounds_memory = options.bounds_memory && is_backward(*slot.second);
+        auto found = plan_pair(program, first, second, seconds, costs_.overlap, options);
+        const auto count = [](const LayerOps& layers) {
+            std::size_t ops = 0;
+            for (const auto& layer : layers) ops += layer.size();
+            return static_cast<std::int32_t>(ops);
+        };
+        PlannedPair pair{.first = slot.first,
+                         .second = *slot.second,
+                         .first_ops = count(first),
+                         .second_ops = count(second),
+                         .order = std::move(found.order),
+                         .seconds = found.seconds,
+                         .serial_seconds = found.serial_seconds,
+                         .busiest_seconds = found.busiest_seconds,
+                         .peak_bytes = found.peak_bytes,
+                         .most_bytes = found.most_bytes};
+        pair.first.micro_batch = pair.second.micro_batch = 0;
+        plan_.pairs.push_back(std::move(pair));
+    }
+
+    StrandPlan& plan_;
+    const StepCosts& costs_;
+    const PairPlannerOptions& options_;
+};
+
+std::vector<Program> programs_of(const std::vector<StepOps>& steps, const ScheduleTable& table,
+                                 const StrandPlan& plan) {
+    std::vector<Program> programs;
+    for (const auto& step : steps) programs.push_back(planned_program(step, table, plan));
+    return programs;
+}
+
+std::vector<std::vector<double>> seconds_of(const std::vector<Program>& programs, const StepCosts& costs) {
+    std::vector<std::vector<double>> seconds;
+    for (const auto& program : programs) seconds.push_back(costs.op_seconds(program));
+    return seconds;
+}
+
+StepPrediction predict(const std::vector<StepOps>& steps, const ScheduleTable& table, const StrandPlan& plan,
+                       const StepCosts& costs) {
+    const auto serial = programs_of(steps, table, serial_plan(""));
+    const auto alone = seconds_of(serial, costs);
+    StepPrediction predicted;
+    predicted.serial_seconds =
+        execute_virtually(serial, alone, ExecutionMode::serial, costs.overlap).step_seconds;
+    for (std::size_t rank = 0; rank < serial.size(); ++rank) {
+        double compute = 0, communication = 0;
+        for (const auto& op : serial[rank].ops) {
+            if (op.kind == OpKind::send) continue;
+            (op.resource == Resource::compute ? compute : communication) +=
+                alone[rank][static_cast<std::size_t>(op.id.value())];
+        }
+        predicted.compute_seconds = std::max(predicted.compute_seconds, compute);
+        predicted.communication_seconds = std::max(predicted.communication_seconds, communication);
+    }
+    const auto planned = programs_of(steps, table, plan);
+    const auto seconds = seconds_of(planned, costs);
+    predicted.barrier_seconds =
+        execute_virtually(planned, seconds, ExecutionMode::barrier, costs.overlap).step_seconds;
+    predicted.event_seconds =
+        execute_virtually(planned, seconds, ExecutionMode::event, costs.overlap).step_seconds;
+    return predicted;
+}
+
+}  // namespace
+
+StepCosts costs_of(const OpProfile& profile) {
+    return {.op_seconds = [profile](const Program& program) { return op_seconds(program, profile); },
+            .overlap = OverlapModel(profile.slowdowns),
+            .source = fmt::format("profile of {} rank(s) on {}, {}", profile.provenance.ranks,
+                                  profile.provenance.host, profile.provenance.date),
+            .fingerprint = profile.fingerprint};
+}
+
+StepCosts costs_of(const MachineRates& rates, const ProfileFingerprint& fingerprint) {
+    return {.op_seconds = [rates](const Program& program) { return predicted_seconds(program, rates); },
+            .overlap = {},
+            .source = "cost model, nothing was measured",
+            .fingerprint = fingerprint};
+}
+
+StrandPlan plan_strands(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
+                        const PairPlannerOptions& options) {
+    const auto unplanned = [&](std::string reason) {
+        auto plan = serial_plan(std::move(reason));
+        plan.costs = costs.source;
+        plan.fingerprint = costs.fingerprint;
+        return plan;
+    };
+    const auto least = std::max(2, table.pipeline.ranks);
+    if (table.micro_batches < least)
+        return unplanned(
+            fmt::format("{} micro-batch(es), interleaving needs {}", table.micro_batches, least));
+    StrandPlan plan{.interleaves = true, .costs = costs.source, .fingerprint = costs.fingerprint};
+    PairsOfStep pairs(plan, costs, options);
+    for (const auto& step : steps) pairs.add(step, table);
+    if (plan.pairs.empty()) return unplanned("the schedule has no pair that could be planned");
+    plan.predicted = predict(steps, table, plan, costs);
+    const double gain = 1 - plan.predicted.event_seconds / plan.predicted.serial_seconds;
+    const double percent = std::round(1000 * gain) / 10 + 0.0;  // + 0.0: no negative zero
+    if (gain < kLeastGain) {
+        auto serial =
+            unplanned(fmt::format("interleaving is predicted to save {:.1f} % of a step, less than {:.0f} %",
+                                  percent, 100 * kLeastGain));
+        serial.predicted = plan.predicted;
+        return serial;
+    }
+    plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step", percent);
+    return plan;
+}
+
+std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table,
+                                         const StepCosts& costs) {
+    const auto seconds = costs.op_seconds(step.program);
+    std::vector<Ingredient> ingredients;
+    const auto add_all = [&](const Program& program, const LayerOps& first, const LayerOps& second) {
+        const auto add = [&](const char* name, const PairPlannerOptions& options) {
+            ingredients.push_back(
+                {name, plan_pair(program, first, second, seconds, costs.overlap, options).seconds});
+        };
+        const auto pair = make_strand_pair(program, first, second, seconds);
+        ingredients.push_back({"one op after another", serial_seconds(pair)});
+        PairPlannerOptions options{.longest_segment = 1,
+                                   .moves_weight_gradients = false,
+                                   .has_barriers = true,
+                                   .chain_layers = 1,
+                                   .bounds_memory = false};
+        add("single-op pairs", options);
+        options.longest_segment = PairPlannerOptions{}.longest_segment;
+        add("+ segments", options);
+        options.moves_weight_gradients = true;
+        add("+ moved weight gradients", options);
+        options.chain_layers = PairPlannerOptions{}.chain_layers;
+        add("+ seams of layers", options);
+        options.has_barriers = false;
+        add("+ no barriers", options);
+        options.bounds_memory = true;
+        add("within the bytes allowed", options);
+        ingredients.push_back({"bound: the busiest engine", busiest_seconds(pair)});
+    };
+    expand(step, table,
+           [&](const Program& program, const Slot& slot, const LayerOps& first, const LayerOps& second) {
+               if (ingredients.empty() && is_forward(slot.first) && is_backward(*slot.second))
+                   add_all(program, first, second);
+               return interleave(program, first, second);
+           });
+    return ingredients;
+}
+
+}  // namespace atl
