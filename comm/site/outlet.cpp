@@ -29,17 +29,17 @@ bool Outlet::attach(std::int32_t lane, const Stream& stream) {
     return false;
 }
 
-bool Outlet::detach(const Stream& stream, const std::string& why) {
+void Outlet::detach(const Stream& stream, const std::string& why, const std::function<void()>& ended) {
     const std::scoped_lock lock(mutex_);
     const bool is_lane =
         std::ranges::any_of(lanes_, [&](const auto& entry) { return entry.second == stream; });
-    if (!is_lane) return false;
+    if (!is_lane) return;
     for (const auto& [number, each] : lanes_) each->end(why);
     lanes_.clear();
     urgent_.clear();
     bulk_.clear();
     changed_.notify_all();
-    return true;
+    ended();
 }
 
 bool Outlet::is_open() const {

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,8 +22,9 @@ class Outlet {
 
     // A lane that there was before has ended: false, and the caller must say that frames may be lost.
     bool attach(std::int32_t lane, const Stream& stream);
-    // The end of one lane is the end of all. False if it was none of the lanes any more.
-    bool detach(const Stream& stream, const std::string& why);
+    // The end of one lane is the end of all. Calls `ended` before another connection can take its place; not if it was
+    // none of the lanes any more.
+    void detach(const Stream& stream, const std::string& why, const std::function<void()>& ended);
     bool is_open() const;  // the first lane is there
 
     void add(OutgoingFrame frame);

@@ -268,7 +268,7 @@ void TcpTransport::serve_open(Session& session, Outlet& outlet) {
         while (auto arrived = stream->read(pool_, endpoint_.options().window_bytes))
             endpoint_.receive(session.site, arrived->head, std::move(arrived->body));
         const std::string why = stream->why();
-        if (outlet.detach(stream, why)) endpoint_.disconnected(session.site, why);
+        outlet.detach(stream, why, [&] { endpoint_.disconnected(session.site, why); });
     }
 }
 
