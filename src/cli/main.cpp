@@ -16,6 +16,7 @@ void add_verbs(CLI::App& app, Context& context) {
     add_eval(app, context);
     add_export(app, context);
     add_import(app, context);
+    add_plan(app, context);
     add_prepare(app, context);
     add_run(app, context);
     add_set(app, context);

@@ -13,6 +13,7 @@ void add_coordinator(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
 void add_prepare(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);

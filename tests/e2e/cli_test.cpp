@@ -110,6 +110,30 @@ TEST_F(CliTest, a_wrong_config_is_reported_whole_with_exit_code_2) {
     EXPECT_EQ(nlohmann::json::parse(atoll("validate good.toml --json").output).at("valid"), true);
 }
 
+TEST_F(CliTest, plan_says_what_hides_behind_what_and_why_and_writes_what_runs_take) {
+    const std::string config =
+        std::string(std::getenv("ATOLL_SOURCE_DIR")) + "/configs/bench/strands_tp2.toml";
+    const Outcome text = atoll("plan " + config + " --link 1G --ingredients --out plan.json --svg step.svg");
+    ASSERT_EQ(text.code, 0) << text.errors;
+    for (const char* part :
+         {"interleaved: interleaving is predicted to save", "times from: cost model, nothing was measured",
+          "pair F0.0|B0.0", "beside linear", "bound by", "+ no barriers", "memory of the fullest rank"})
+        EXPECT_NE(text.output.find(part), std::string::npos) << part << " in\n" << text.output;
+    EXPECT_TRUE(files_->exists(directory_.path() / "step.svg"));
+    const Outcome machine = atoll("plan " + config + " --link 1G --json");
+    const auto json = nlohmann::json::parse(machine.output);
+    EXPECT_EQ(json.at("hash"),
+              nlohmann::json::parse(files_->read_text(directory_.path() / "plan.json")).at("hash"));
+    EXPECT_GT(json.at("predicted_speedup"), 1.2);
+    EXPECT_LE(json.at("predicted_speedup"), json.at("attainable"));
+    EXPECT_GT(json.at("planning_seconds"), 0);
+    EXPECT_FALSE(json.at("pairing").empty());
+    EXPECT_NE(atoll("plan " + config + " --set island.schedule=serial")
+                  .errors.find("only \"strands\" has something to plan"),
+              std::string::npos);
+    EXPECT_EQ(atoll("plan " + config + " --profile none.json").code, 1);
+}
+
 TEST_F(CliTest, bench_kernels_has_every_codec_beside_memcpy) {
     const Outcome outcome = atoll("bench kernels --elements 70000 --repetitions 3 --json");
     ASSERT_EQ(outcome.code, 0) << outcome.errors;
