@@ -42,6 +42,12 @@ void Outlet::detach(const Stream& stream, const std::string& why, const std::fun
     ended();
 }
 
+double Outlet::round_trip_seconds() const {
+    const std::scoped_lock lock(mutex_);
+    const auto first = lanes_.find(0);
+    return first == lanes_.end() ? 0 : first->second->round_trip_seconds();
+}
+
 bool Outlet::is_open() const {
     const std::scoped_lock lock(mutex_);
     return lanes_.contains(0);

@@ -25,7 +25,8 @@ class Outlet {
     // The end of one lane is the end of all. Calls `ended` before another connection can take its place; not if it was
     // none of the lanes any more.
     void detach(const Stream& stream, const std::string& why, const std::function<void()>& ended);
-    bool is_open() const;  // the first lane is there
+    bool is_open() const;               // the first lane is there
+    double round_trip_seconds() const;  // of the first lane; 0: not known
 
     void add(OutgoingFrame frame);
     // The next frame for a lane; nothing when the time is up or the stream is no lane any more.

@@ -41,6 +41,9 @@ class TcpStream {
     bool write(const OutgoingFrame& frame);
     bool write_sign_of_life();
 
+    // The shortest that the system has seen on this connection; 0 if it does not say.
+    double round_trip_seconds() const;
+
     void end(const std::string& why);  // reading and writing fail from now on
     std::string why() const;
 

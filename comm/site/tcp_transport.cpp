@@ -38,7 +38,7 @@ class TcpTransport final : public SiteTransport {
     SendResult send(Frame frame) override { return endpoint_.send(std::move(frame)); }
     std::optional<TransportEvent> poll(Deadline deadline) override;
     void interrupt() override { endpoint_.interrupt(); }
-    std::vector<PeerCounters> counters() const override { return endpoint_.counters(); }
+    std::vector<PeerCounters> counters() const override;
 
   private:
     // One connection from its first attempt to its end.
@@ -72,7 +72,7 @@ class TcpTransport final : public SiteTransport {
     void write_all(Outlet& outlet, std::int32_t lane, const Outlet::Stream& stream);
     void flush();
     Outlet& outlet_of(SiteId site);
-    Outlet* find_outlet(SiteId site);
+    Outlet* find_outlet(SiteId site) const;
     bool should_dial(const Peer& peer) const;
 
     const TcpOptions tcp_;
@@ -86,7 +86,7 @@ class TcpTransport final : public SiteTransport {
     std::string address_;
 
     std::mutex flush_mutex_;  // keeps the order of frames from the outbox to the outlets
-    std::mutex outlets_mutex_;
+    mutable std::mutex outlets_mutex_;
     std::map<SiteId, std::unique_ptr<Outlet>>
         outlets_;  // guarded by outlets_mutex_; an outlet stays for ever
     std::mutex peers_mutex_;
@@ -134,6 +134,15 @@ std::optional<TransportEvent> TcpTransport::poll(Deadline deadline) {
     if (auto event = endpoint_.take()) return event;
     endpoint_.wait(deadline);
     return endpoint_.take();
+}
+
+std::vector<PeerCounters> TcpTransport::counters() const {
+    std::vector<PeerCounters> counters = endpoint_.counters();
+    for (PeerCounters& peer : counters) {
+        if (const Outlet* outlet = find_outlet(peer.site))
+            peer.round_trip_seconds = outlet->round_trip_seconds();
+    }
+    return counters;
 }
 
 bool TcpTransport::should_dial(const Peer& peer) const {
@@ -310,7 +319,7 @@ Outlet& TcpTransport::outlet_of(SiteId site) {
     return *outlet;
 }
 
-Outlet* TcpTransport::find_outlet(SiteId site) {
+Outlet* TcpTransport::find_outlet(SiteId site) const {
     const std::scoped_lock lock(outlets_mutex_);
     const auto found = outlets_.find(site);
     return found == outlets_.end() ? nullptr : found->second.get();

@@ -60,6 +60,7 @@ struct PeerCounters {
     std::int64_t wire_bytes_received = 0;
     std::int64_t frames_corrupt = 0;
     std::int64_t frames_stale = 0;  // of or for another incarnation, run or connection
+    double round_trip_seconds = 0;  // the shortest on the connection of now; 0: not known
 };
 
 class SiteTransport {

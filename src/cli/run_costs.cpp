@@ -24,6 +24,7 @@ RoundCost cost_of(const nlohmann::json& json) {
         PeerTraffic& traffic = cost.peers.emplace_back();
         peer.at("payload_bytes_sent").get_to(traffic.payload_bytes_sent);
         peer.at("payload_bytes_received").get_to(traffic.payload_bytes_received);
+        peer.at("round_trip_seconds").get_to(traffic.round_trip_seconds);
     }
     return cost;
 }

@@ -80,6 +80,10 @@ Asked asked(const Context& context, const GeoOptions& options) {
     result.sites = options.sites.value_or(result.sites);
     result.tokens_per_step = options.tokens_per_step.value_or(result.tokens_per_step);
     result.schedule.inner_steps = options.inner_steps.value_or(result.schedule.inner_steps);
+    if (result.schedule.inner_steps == 0)
+        throw UserError(
+            "[simulate] outer.inner_steps = \"auto\": give the H to simulate with --inner-steps; `atoll tune` "
+            "proposes one");
     result.schedule.fragments = options.fragments.value_or(result.schedule.fragments);
     result.schedule.overlap_steps = options.overlap_steps.value_or(result.schedule.overlap_steps);
     result.codec = options.codec.value_or(result.codec);

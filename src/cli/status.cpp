@@ -29,10 +29,10 @@ void print_cost(const nlohmann::json& cost) {
         return human_bytes(peer[key].get<double>());
     };
     for (const auto& peer : cost["peers"]) {
-        fmt::print("      {:<14} sent {} ({} on the wire), received {} ({})\n",
+        fmt::print("      {:<14} sent {} ({} on the wire), received {} ({}), round trip {:.1f} ms\n",
                    peer["peer"].get<std::string>(), bytes(peer, "payload_bytes_sent"),
                    bytes(peer, "wire_bytes_sent"), bytes(peer, "payload_bytes_received"),
-                   bytes(peer, "wire_bytes_received"));
+                   bytes(peer, "wire_bytes_received"), 1e3 * peer["round_trip_seconds"].get<double>());
     }
 }
 

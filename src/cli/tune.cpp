@@ -8,6 +8,7 @@
 
 #include "cli/run_costs.h"
 #include "cli/verbs.h"
+#include "codec/codec.h"
 #include "config/wire_codec.h"
 #include "coordinator/round_tuner.h"
 #include "coordinator/run_options.h"
@@ -97,12 +98,14 @@ void apply_figures(const TuneOptions& options, TunerInput& input) {
     if (options.round_trip_ms > 0) input.round_trip_seconds = 1e-3 * options.round_trip_ms;
 }
 
-// Every codec and some streams, for what the run could also be.
+// The dense codecs and some streams, for what the run could also be. What sparse ones lose depends on the run too much to
+// be recommended unseen.
 TunerDecision with_all_choices(const Case& tuned) {
     TunerInput input = tuned.input;
     const CodecChoice used = input.codecs.front();
     for (const CodecChoice& codec : codec_choices(tuned.elements, tuned.sites))
-        if (codec.name != used.name) input.codecs.push_back(codec);
+        if (codec.name != used.name && !is_gathered(codec_from_name(codec.name)))
+            input.codecs.push_back(codec);
     for (const std::int64_t fragments : {1, 2, 4, 8})
         for (const std::int64_t overlap : {1, 2, 5}) input.streams.push_back({fragments, overlap});
     return tune(input);
@@ -138,7 +141,7 @@ nlohmann::json report(const Case& tuned, const TunerDecision& decision, const Tu
             {"payload_bytes", tuned.input.codecs.front().bytes},
             {"best", point_json(decision.best)},
             {"reason", decision.reason},
-            {"best_of_all_choices", point_json(freely.best)},
+            {"best_of_dense_choices", point_json(freely.best)},
             {"curve", curve},
             {"measured", measured}};
 }
@@ -151,7 +154,7 @@ void print_tune_report(const nlohmann::json& json, const TunerDecision& freely) 
                    100 * point["compute_utilization_predicted"].get<double>(),
                    100 * point["compute_utilization"].get<double>());
     }
-    fmt::print("In use: H = {}. With every codec and stream to choose from: {}\n",
+    fmt::print("In use: H = {}. With every dense codec and stream to choose from: {}\n",
                json["inner_steps_in_use"].get<std::int64_t>() == 0
                    ? "auto"
                    : std::to_string(json["inner_steps_in_use"].get<std::int64_t>()),
@@ -209,7 +212,7 @@ void add_tune(CLI::App& app, Context& context) {
         ->check(CLI::PositiveNumber);
     verb.add_option("--rate-mbit", options->rate_mbit, "Mbit/s of the slowest site; default: as measured")
         ->check(CLI::PositiveNumber);
-    verb.add_option("--round-trip-ms", options->round_trip_ms, "Between the sites, added to what is measured")
+    verb.add_option("--round-trip-ms", options->round_trip_ms, "Between the sites; default: as measured")
         ->check(CLI::PositiveNumber);
     verb.add_option("--svg", options->picture, "Draw the curve");
     verb.add_flag("--json", options->json, "Print one JSON object");

@@ -31,6 +31,8 @@ MeasuredRounds measure(const std::vector<const RoundCost*>& costs) {
             std::max(round.step_seconds, cost->step_seconds / static_cast<double>(cost->inner_steps));
         round.stall_seconds = std::min(round.stall_seconds, cost->stall_seconds());
         round.exchange_seconds = std::min(round.exchange_seconds, cost->exchange_seconds);
+        for (const PeerTraffic& peer : cost->peers)
+            round.round_trip_seconds = std::max(round.round_trip_seconds, peer.round_trip_seconds);
         round.payload_bytes = std::max(round.payload_bytes, most);
         round.raw_bytes = std::max(round.raw_bytes, static_cast<double>(cost->raw_bytes_sent));
         round.compute_utilization = std::min(round.compute_utilization, cost->compute_utilization());
@@ -61,7 +63,8 @@ std::optional<MeasuredRounds> measured_rounds(const RoundCosts& costs,
     MeasuredRounds result{.sites = rounds.front().sites};
     for (double MeasuredRounds::*value :
          {&MeasuredRounds::step_seconds, &MeasuredRounds::stall_seconds, &MeasuredRounds::exchange_seconds,
-          &MeasuredRounds::payload_bytes, &MeasuredRounds::raw_bytes, &MeasuredRounds::compute_utilization})
+          &MeasuredRounds::round_trip_seconds, &MeasuredRounds::payload_bytes, &MeasuredRounds::raw_bytes,
+          &MeasuredRounds::compute_utilization})
         result.*value = middle(rounds, value);
     return result;
 }
@@ -69,8 +72,11 @@ std::optional<MeasuredRounds> measured_rounds(const RoundCosts& costs,
 TunerInput tuner_input(const MeasuredRounds& measured, const RunNumbers& numbers, std::int64_t fragments) {
     TunerInput input;
     input.step_seconds = measured.step_seconds;
+    // What is not distance is carrying.
+    input.round_trip_seconds = std::min(measured.round_trip_seconds, measured.exchange_seconds / 2);
     if (measured.exchange_seconds > 0)
-        input.bits_per_second = 8 * measured.payload_bytes / measured.exchange_seconds;
+        input.bits_per_second =
+            8 * measured.payload_bytes / (measured.exchange_seconds - input.round_trip_seconds);
     input.inner_steps = inner_step_candidates(numbers.total_steps);
     input.codecs = {{numbers.method.codec, measured.payload_bytes, 0}};
     input.streams = {{fragments, numbers.method.overlap_steps}};

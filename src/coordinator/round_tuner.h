@@ -16,11 +16,12 @@ namespace atl {
 
 struct MeasuredRounds {
     std::int64_t sites = 0;
-    double step_seconds = 0;      // one step
-    double stall_seconds = 0;     // of a round
-    double exchange_seconds = 0;  // part of it that the exchange takes
-    double payload_bytes = 0;     // in the busier direction of the busiest site
-    double raw_bytes = 0;         // that the busiest site sent, in fp32
+    double step_seconds = 0;        // one step
+    double stall_seconds = 0;       // of a round
+    double exchange_seconds = 0;    // part of it that the exchange takes
+    double round_trip_seconds = 0;  // of the pair farthest apart; part of the exchange
+    double payload_bytes = 0;       // in the busier direction of the busiest site
+    double raw_bytes = 0;           // that the busiest site sent, in fp32
     double compute_utilization = 0;
 };
 

@@ -23,7 +23,7 @@ std::optional<RoundCost> RoundStopwatch::end(const RoundTraffic& traffic, TimePo
     for (const FragmentTraffic& fragment : traffic.fragments) cost->raw_bytes_sent += fragment.raw_bytes_sent;
     for (const PeerCounters& peer : traffic.peers) {
         cost->peers.push_back({peer.site, peer.payload_bytes_sent, peer.payload_bytes_received,
-                               peer.wire_bytes_sent, peer.wire_bytes_received});
+                               peer.wire_bytes_sent, peer.wire_bytes_received, peer.round_trip_seconds});
     }
     return cost;
 }

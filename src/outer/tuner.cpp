@@ -59,7 +59,11 @@ bool possible(std::int64_t inner_steps, const StreamChoice& stream) {
 
 std::string describe(const StreamChoice& stream) {
     if (stream == StreamChoice{}) return "";
-    return fmt::format(" in {} fragments that may take {} steps", stream.fragments, stream.overlap_steps);
+    const std::string parts =
+        stream.fragments == 1 ? "in one piece" : fmt::format("in {} fragments", stream.fragments);
+    if (stream.overlap_steps == 0) return " " + parts;
+    return fmt::format(" {}, each hidden behind {} step{}", parts, stream.overlap_steps,
+                       stream.overlap_steps == 1 ? "" : "s");
 }
 
 std::string explain(const TunerInput& input, const TunerDecision& decision) {
@@ -73,14 +77,13 @@ std::string explain(const TunerInput& input, const TunerDecision& decision) {
     const auto at = std::ranges::find(decision.curve, best.inner_steps, &TunerPoint::inner_steps);
     const auto compare = [&](const TunerPoint& other, const char* direction, const char* why) {
         text += fmt::format(
-            " {} ({}) would compute {:.1f} % of the time and need {:.1f} % longer for the same "
-            "loss{}.",
+            " {} (H = {}) would compute {:.1f} % of the time and take {:.1f} % longer to the same loss, {}.",
             direction, other.inner_steps, 100 * other.compute_utilization,
             100 * (std::exp(other.log_time - best.log_time) - 1), why);
     };
-    if (at != decision.curve.begin()) compare(*std::prev(at), "More often", ", for all its waiting");
+    if (at != decision.curve.begin()) compare(*std::prev(at), "More often", "for all its waiting");
     if (std::next(at) != decision.curve.end())
-        compare(*std::next(at), "Less often", ", because rarer exchanges cost loss");
+        compare(*std::next(at), "Less often", "because rarer exchanges cost loss");
     text += fmt::format(
         " The time to a given loss is predicted as {:.2f} times that with a link that costs "
         "nothing (a = {:.3g} nats per factor e in H, s = {:.3g} nats per factor e in tokens).",

@@ -73,6 +73,7 @@ struct PeerTraffic {
     std::int64_t payload_bytes_received = 0;
     std::int64_t wire_bytes_sent = 0;
     std::int64_t wire_bytes_received = 0;
+    double round_trip_seconds = 0;  // 0: not known
     bool operator==(const PeerTraffic&) const = default;
 };
 

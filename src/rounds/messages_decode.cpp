@@ -274,9 +274,13 @@ Ledger read_ledger(Fields fields) {
 }
 
 PeerTraffic read_peer_traffic(Fields fields) {
-    PeerTraffic peer{fields.site("peer"), fields.count("payload_bytes_sent"),
-                     fields.count("payload_bytes_received"), fields.count("wire_bytes_sent"),
-                     fields.count("wire_bytes_received")};
+    PeerTraffic peer{fields.site("peer"),
+                     fields.count("payload_bytes_sent"),
+                     fields.count("payload_bytes_received"),
+                     fields.count("wire_bytes_sent"),
+                     fields.count("wire_bytes_received"),
+                     fields.number("round_trip_seconds")};
+    fields.demand(peer.round_trip_seconds >= 0, "round_trip_seconds", "is negative");
     fields.done();
     return peer;
 }

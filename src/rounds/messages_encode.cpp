@@ -150,7 +150,8 @@ Json write(const PeerTraffic& peer) {
             {"payload_bytes_sent", peer.payload_bytes_sent},
             {"payload_bytes_received", peer.payload_bytes_received},
             {"wire_bytes_sent", peer.wire_bytes_sent},
-            {"wire_bytes_received", peer.wire_bytes_received}};
+            {"wire_bytes_received", peer.wire_bytes_received},
+            {"round_trip_seconds", peer.round_trip_seconds}};
 }
 Json write(const Evaluation& evaluation) {
     return {{"round", write(evaluation.round)},

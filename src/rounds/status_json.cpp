@@ -12,7 +12,8 @@ nlohmann::json cost_json(const View& view, const RoundCost& cost) {
                          {"payload_bytes_sent", peer.payload_bytes_sent},
                          {"payload_bytes_received", peer.payload_bytes_received},
                          {"wire_bytes_sent", peer.wire_bytes_sent},
-                         {"wire_bytes_received", peer.wire_bytes_received}});
+                         {"wire_bytes_received", peer.wire_bytes_received},
+                         {"round_trip_seconds", peer.round_trip_seconds}});
     }
     return {{"round", cost.round.value()},
             {"inner_steps", cost.inner_steps},

@@ -79,7 +79,8 @@ Report example_report() {
     fragment.complaints = {{SiteId(0), ComplaintKind::missing}};
     fragment.held = Hash128{1, 2};
     report.fragments = {fragment};
-    report.last_cost = RoundCost{Round(6), 50, 5.5, 6.25, 0.5, 4000, {{SiteId(0), 1000, 900, 1010, 910}}};
+    report.last_cost =
+        RoundCost{Round(6), 50, 5.5, 6.25, 0.5, 4000, {{SiteId(0), 1000, 900, 1010, 910, 0.0502}}};
     report.evaluation = Evaluation{Round(6), 3.5, 320};
     report.hello = Hello{{{"train.steps", "7"}}, 100, {1000}, {{Step(300), Round(6), {9, 9}}}};
     return report;

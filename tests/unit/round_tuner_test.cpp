@@ -78,6 +78,16 @@ TEST(RoundTuner, one_slow_round_moves_nothing_and_a_slower_link_is_followed_afte
     EXPECT_NEAR(static_cast<double>(slower->inner_steps) / static_cast<double>(chosen), 10, 2);
 }
 
+TEST(RoundTuner, what_is_distance_is_not_taken_for_a_slow_link) {
+    Costs costs;
+    costs.add(0, 10, 0.5);
+    for (auto& [site, history] : costs.all) history.front().peers.front().round_trip_seconds = 0.1;
+    const TunerInput input = tuner_input(*measured_rounds(costs.all), automatic(10), 1);
+    EXPECT_NEAR(input.round_trip_seconds, 0.1, 1e-12);
+    EXPECT_NEAR(input.bits_per_second, 8 * 1100 / 0.4, 1e-6);
+    EXPECT_NEAR(predict(input, 10, input.codecs.front(), {}).stall_seconds, 0.5, 1e-9) << "as measured";
+}
+
 TEST(RoundTuner, a_fixed_number_of_steps_stays) {
     Costs costs;
     costs.add(0, 10, 5);

@@ -4,6 +4,7 @@
 #include "rounds/attempt_plan.h"
 #include "rounds/commit_rule.h"
 #include "rounds/complaints.h"
+#include "rounds/coordinator_state.h"
 #include "rounds/ledger.h"
 #include "rounds/norm_test.h"
 #include "rounds/resume.h"
@@ -271,6 +272,25 @@ TEST(Site, stays_until_every_share_of_the_last_evaluation_is_there) {
     view.version = 4;
     EXPECT_EQ(asked(site_event::ViewReceived{view}), "total checkpoint ");
     EXPECT_EQ(asked(site_event::CheckpointWritten{Step(5)}), "stop ");
+}
+
+TEST(Numbers, left_to_the_tuner_go_on_where_the_last_plan_was_after_a_restart) {
+    CoordinatorOptions options;
+    options.run_id = "run";
+    options.site_names = {"north"};
+    options.numbers.automatic_inner_steps = true;
+    options.numbers.inner_steps = 10;
+    options.numbers.total_steps = 1000;
+    RoundRecord round;
+    round.plan.run_id = "run";
+    round.plan.sites = {{site(0), Incarnation(1), true, 28, 28, {{0, 0, 28}}}};
+    round.plan.fragments = {{FragmentId(0), 100, 100, Step(28)}};
+    round.attempts = {first_attempt(round.plan, round.plan.fragments[0], false)};
+    CoordinatorRecord stored;
+    stored.rounds[Round(0)] = round;
+    CoordinatorState state(options, stored);
+    state.handle(coordinator_event::Started{}, TimePoint{});
+    EXPECT_EQ(state.numbers().inner_steps, 28);
 }
 
 TEST(CommitHash, depends_on_contributors_weights_and_digests) {

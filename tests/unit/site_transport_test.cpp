@@ -194,6 +194,10 @@ TEST_P(SiteTransportTest, payload_bytes_are_counted_exactly_on_both_sides) {
     EXPECT_EQ(other->counters().front().payload_bytes_received, 10 * 1002);
     EXPECT_GE(one->counters().front().wire_bytes_sent, 10 * (1002 + kFrameHeaderBytes));
     EXPECT_EQ(other->counters().front().frames_corrupt, 0);
+    // Loopback takes microseconds; only TCP of our own can ask the system.
+    const bool knows_distance = GetParam().starts_with("tcp");
+    EXPECT_EQ(one->counters().front().round_trip_seconds > 0, knows_distance);
+    EXPECT_LT(one->counters().front().round_trip_seconds, 10);
 }
 
 TEST_P(SiteTransportTest, polling_ends_at_its_deadline) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/random.h"
+#include "outer/codec_choices.h"
 #include "outer/tuner.h"
 
 namespace atl {
@@ -156,6 +157,17 @@ TEST(Tuner, candidates_grow_by_the_root_of_two_and_leave_ten_rounds) {
         EXPECT_NEAR(static_cast<double>(all[i]) / static_cast<double>(all[i - 1]), std::sqrt(2), 0.03);
     EXPECT_EQ(inner_step_candidates(5), std::vector<std::int64_t>{10});
     EXPECT_EQ(inner_step_candidates(300).back(), 28);
+}
+
+TEST(CodecChoices, send_what_two_sites_owners_and_gatherers_send) {
+    EXPECT_EQ(round_bytes("identity", 1e6, 1), 0);
+    EXPECT_EQ(round_bytes("identity", 1e6, 2), 4e6);
+    EXPECT_NEAR(round_bytes("identity", 9e5, 3), 2.0 / 3 * 9e5 * 8, 1)
+        << "two thirds out, a third's mean to two";
+    EXPECT_NEAR(round_bytes("top_k_64", 4096 * 100, 4), 3 * round_bytes("top_k_64", 4096 * 100, 2), 1);
+    EXPECT_LT(round_bytes("int4", 1e6, 2), 0.6 * round_bytes("int8", 1e6, 2));
+    for (const std::int64_t sites : {2, 3, 8})
+        EXPECT_NEAR(elements_of(round_bytes("identity", 1e6, sites), sites, "identity"), 1e6, 10) << sites;
 }
 
 }  // namespace
