@@ -8,5 +8,8 @@
 namespace atl {
 
 void fill_with_random_tokens(Island& island, const RandomStream& random, std::int64_t step);
+// One micro-batch, whose tokens are numbered from `first` on.
+void fill_with_random_tokens(const MicroBatchView& batch, const IslandOptions& options,
+                             const RandomStream& random, std::int64_t first);
 
 }  // namespace atl
