@@ -23,6 +23,8 @@ struct BenchOptions {
     std::string hosts;
     std::filesystem::path picture;
     std::filesystem::path trace;
+    std::filesystem::path profile;
+    bool unplanned = false;
     bool json = false;
 };
 
@@ -38,6 +40,8 @@ std::vector<std::string> arguments_of(const BenchOptions& options) {
     add("--link", options.link);
     add("--svg", options.picture.string());
     add("--trace", options.trace.string());
+    add("--profile", options.profile.string());
+    if (options.unplanned) arguments.push_back("--unplanned");
     if (options.json) arguments.push_back("--json");
     return arguments;
 }
@@ -70,10 +74,11 @@ int bench(Context& context, const BenchOptions& options) {
                                  .config;
     const std::int64_t ranks = config.sites.front().island.ranks;
     if (ranks == 1) {
-        if (!options.picture.empty() || !options.trace.empty() || !options.link.empty())
+        if (!options.picture.empty() || !options.trace.empty() || !options.link.empty() ||
+            !options.profile.empty())
             throw UserError(
-                "[bench] --svg, --trace and --link are about how ranks overlap: island.ranks must be above "
-                "1");
+                "[bench] --svg, --trace, --link and --profile are about how ranks overlap: island.ranks must "
+                "be above 1");
         return run_worker(arguments_of(options));
     }
     if (!options.link.empty() && options.hosts.empty()) return bench_over_link(options, ranks);
@@ -105,6 +110,10 @@ void add_bench(CLI::App& app, Context& context) {
         ->type_name("PREFIX");
     verb.add_option("--svg", options->picture, "Of several ranks: draw one step, planned and measured");
     verb.add_option("--trace", options->trace, "The same for Perfetto (ui.perfetto.dev)");
+    verb.add_option("--profile", options->profile,
+                    "Of several ranks: keep the times of ops in this file, and use them again where they hold");
+    verb.add_flag("--unplanned", options->unplanned,
+                  "Of strands: let them take turns instead of planning their order from the profile");
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, &verb, options] {
         if (!verb.get_subcommands().empty()) return;  // a subverb was chosen

@@ -6,6 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/check.h"
+#include "core/hash.h"
 #include "island/island_programs.h"
 #include "island/loaded_program.h"
 #include "island/whole_tensors.h"
@@ -331,6 +332,19 @@ EvaluationResult Island::evaluate(const EvaluationWindows& windows, std::int64_t
     }
     s.sum_over_ranks(sums);
     return {sums[0], static_cast<std::int64_t>(sums[1])};
+}
+
+std::string Island::gradients_blake2b() const {
+    const LoadedProgram& loaded = state_->holder();
+    std::map<std::string, BufferView> by_name;  // programs may list them in other orders
+    for (const Value& value : loaded.program.values)
+        if (value.role == Role::gradient && !value.view_of) by_name[value.name] = loaded.memory.view(value.id);
+    Blake2b hash;
+    for (const auto& [name, view] : by_name) {
+        hash.update(std::as_bytes(std::span(name)));
+        hash.update({static_cast<const std::byte*>(view.data), static_cast<std::size_t>(view.bytes())});
+    }
+    return hash.hex();
 }
 
 StepTimes Island::times() const {

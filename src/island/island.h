@@ -92,6 +92,8 @@ class Island {
     // its share. The windows' micro_batch and context must be the island's.
     EvaluationResult evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end);
 
+    std::string gradients_blake2b() const;  // of what this rank holds of them, from the last step
+
     StepTimes times() const;
     // Of the last step's ops, as Executor has them.
     const std::vector<OpTime>& op_times() const;

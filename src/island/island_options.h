@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "comm/island/collective.h"
@@ -12,6 +13,7 @@
 #include "model/parallel_shape.h"
 #include "program/execution_mode.h"
 #include "program/schedule_table.h"
+#include "program/strand_plan.h"
 
 namespace atl {
 
@@ -25,6 +27,7 @@ struct IslandOptions {
     ParallelShape parallel;
     ScheduleKind schedule = ScheduleKind::serial;
     std::int32_t memory_micro_batches = 0;  // for strands; see ScheduleOptions
+    std::shared_ptr<const StrandPlan> plan;  // for strands, equal on all ranks; null: they take turns
     ExecutionMode mode = ExecutionMode::event;
     IslandPurpose purpose = IslandPurpose::training;
     std::int32_t threads = 1;

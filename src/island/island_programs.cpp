@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "engine/executor.h"
 #include "model/training_program.h"
+#include "program/plan_strands.h"
 #include "program/schedule.h"
 
 namespace atl {
@@ -17,28 +18,46 @@ ScratchRule scratch_rule(std::int32_t threads) {
     return [threads](const Program& program, const Op& op) { return op_scratch_bytes(program, op, threads); };
 }
 
+StepOps training_step(const IslandOptions& options, Rank rank) {
+    const ParallelShape& parallel = options.parallel;
+    const auto micro_batches = static_cast<std::int32_t>(options.batch.micro_batches() / parallel.dp);
+    return emit_training_step(options.model, {.sequences = options.batch.micro_batch,
+                                              .context = options.batch.context,
+                                              .micro_batches = micro_batches,
+                                              .dtype = options.dtype,
+                                              .rank = rank,
+                                              .parallel = parallel,
+                                              .optimizer = optimizer_attributes(options.optim),
+                                              .scratch_bytes = scratch_rule(options.threads)});
+}
+
+ScheduleTable training_table(const IslandOptions& options) {
+    const ParallelShape& parallel = options.parallel;
+    const ScheduleOptions schedule{
+        .kind = options.schedule,
+        .ranks = parallel.pp,
+        .micro_batches = static_cast<std::int32_t>(options.batch.micro_batches() / parallel.dp),
+        .chunks = parallel.chunks,
+        .memory_micro_batches = options.memory_micro_batches};
+    ATOLL_CHECK(pipeline_of(schedule) == parallel.pipeline(),
+                "the model is cut into other stages than {} runs", name(options.schedule));
+    return make_schedule_table(schedule);
+}
+
 }  // namespace
 
 Program training_program(const IslandOptions& options, Rank rank) {
-    const ParallelShape& parallel = options.parallel;
-    const auto micro_batches = static_cast<std::int32_t>(options.batch.micro_batches() / parallel.dp);
-    const StepOps step = emit_training_step(options.model, {.sequences = options.batch.micro_batch,
-                                                            .context = options.batch.context,
-                                                            .micro_batches = micro_batches,
-                                                            .dtype = options.dtype,
-                                                            .rank = rank,
-                                                            .parallel = parallel,
-                                                            .optimizer = optimizer_attributes(options.optim),
-                                                            .scratch_bytes = scratch_rule(options.threads)});
-    if (options.schedule == ScheduleKind::serial && parallel.pp == 1) return serial_schedule(step);
-    const ScheduleOptions schedule{.kind = options.schedule,
-                                   .ranks = parallel.pp,
-                                   .micro_batches = micro_batches,
-                                   .chunks = parallel.chunks,
-                                   .memory_micro_batches = options.memory_micro_batches};
-    ATOLL_CHECK(pipeline_of(schedule) == parallel.pipeline(),
-                "the model is cut into other stages than {} runs", name(options.schedule));
-    return expand(step, make_schedule_table(schedule));
+    const StepOps step = training_step(options, rank);
+    if (options.schedule == ScheduleKind::serial && options.parallel.pp == 1) return serial_schedule(step);
+    if (options.plan) return planned_program(step, training_table(options), *options.plan);
+    return expand(step, training_table(options));
+}
+
+StrandPlan plan_island(const IslandOptions& options, const OpProfile& profile) {
+    std::vector<StepOps> steps;
+    for (std::int32_t rank = 0; rank < options.parallel.ranks(); ++rank)
+        steps.push_back(training_step(options, Rank(rank)));
+    return plan_strands(steps, training_table(options), costs_of(profile));
 }
 
 Program evaluation_program(const IslandOptions& options, Rank rank) {

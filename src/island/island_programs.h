@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "island/island_options.h"
+#include "program/op_profile.h"
 #include "program/program.h"
 
 namespace atl {
 
 Program training_program(const IslandOptions& options, Rank rank);
 Program evaluation_program(const IslandOptions& options, Rank rank);
+
+// How to interleave the strands of the island's schedule, given what its ops cost.
+StrandPlan plan_island(const IslandOptions& options, const OpProfile& profile);
 
 // The collectives' groups of both programs, with their members.
 std::map<std::string, std::vector<Rank>> island_groups(const IslandOptions& options, Rank rank);

@@ -1,20 +1,19 @@
 // Overlap bench: how much of its communication an island of several ranks hides behind computation. The same steps on
-// the same tokens in all three execution modes, turn and turn about, beside what the virtual executor predicts from the
-// times that ops took one by one.
+// the same tokens without overlap, with barriers and without them, turn and turn about, beside what the virtual executor
+// predicts from the island's profile (island/op_profiler.h).
 //
-// Prediction: a compute op takes the median of its times in serial mode; a collective, from the last rank's arrival to
-// its end; a message, from the later post to its arrival. Ops that overlap are taken not to slow each other down, so
-// what a mode falls short of its prediction is what overlapping costs.
+// Without overlap means one op at a time, and on one pipeline stage one micro-batch after the other too.
 // Collective: every rank calls it; the gateway gets the result. All ranks share one machine's clock.
-// Memory: three islands. Cost: (1 + steps) steps in each mode.
+// Memory: four islands while profiling, then three. Cost: the profile, and 1 + steps steps in each mode.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "island/island_options.h"
+#include "island/op_profiler.h"
 #include "program/gantt.h"
 
 namespace atl {
@@ -23,6 +22,9 @@ struct OverlapBenchOptions {
     IslandOptions island;
     std::int64_t steps = 5;
     std::uint64_t seed = 1;
+    std::string links;                   // what joins the ranks, for the profile's fingerprint
+    std::filesystem::path profile_file;  // empty: measure, and keep nothing
+    bool plans = true;                   // strands in planned order; else they take turns
 };
 
 struct ModeFigures {
@@ -30,23 +32,33 @@ struct ModeFigures {
     std::vector<double> step_seconds;  // from the first rank's start to the last one's end
     double median_seconds = 0;
     double predicted_seconds = 0;
+    double link_cpu_seconds = 0;           // of a step, of the rank whose threads beside the compute one took most
+    std::int64_t peak_bytes_predicted = 0;  // of the rank with the highest
+    std::int64_t peak_bytes_measured = 0;
 };
 
 struct OverlapBenchResult {
-    std::array<ModeFigures, 3> modes;       // serial, barrier, event
-    double communication_seconds = 0;       // in serial mode, of the rank that communicates longest
-    bool parameters_bit_equal = false;      // in all modes, after all steps
-    std::int64_t peak_bytes_predicted = 0;  // of the rank with the highest
-    std::int64_t peak_bytes_measured = 0;
+    std::array<ModeFigures, 3> modes;  // serial, barrier, event
+    // In serial mode, of the rank that communicates longest.
+    double communication_seconds = 0;
+    double compute_seconds = 0;
+    double bound = 1;             // speedup if the shorter of both were hidden wholly
+    double attainable = 1;        // island/attainable_speedup.h
+    double effectiveness = 0;     // of overlap, as profiled
+    bool gradients_bit_equal = true;  // in all modes, after every step
+    bool parameters_bit_equal = false;  // after all of them
     std::int64_t tokens_per_step = 0;
     double final_loss = 0;
-    std::vector<Program> programs;    // [rank]
+    std::string plan;                 // what the planner says of strands; empty: it was not asked
+    std::string why_not_interleaved;  // empty: two strands were interleaved, or the schedule has no strands
+    FoundProfile profile;
+    std::vector<Program> programs;    // [rank], of event mode
     std::vector<StepTiming> timings;  // of event mode: planned, and measured in the last step
 
     const ModeFigures& of(ExecutionMode mode) const;
 };
 
 std::optional<OverlapBenchResult> run_overlap_bench(const OverlapBenchOptions& options,
-                                                    const IslandLinks& links);
+                                                    const IslandLinks& links, FileSystem& files);
 
 }  // namespace atl

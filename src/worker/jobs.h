@@ -46,8 +46,10 @@ struct BenchJob {
     std::int32_t ranks = 1;
     std::filesystem::path rendezvous;  // as in TrainJob
     std::string link;                  // its rate, as said on the command line; empty: as fast as it can
+    std::filesystem::path profile;     // of ops, kept from bench to bench; empty: none
     std::filesystem::path picture;     // SVG of a step, planned and measured; empty: none
     std::filesystem::path trace;       // the same for Perfetto
+    bool plans = true;                 // strands in planned order; else they take turns
     bool json = false;
 };
 int run_bench_job(const BenchJob& job, FileSystem& files);

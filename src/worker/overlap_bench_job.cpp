@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@ namespace {
 
 // Of a serial step: below it, what communication costs drowns in the noise of steps.
 constexpr double kLeastShare = 0.02;
+constexpr std::size_t kNamedOps = 3;
 
 struct Figures {
     double serial_seconds = 0;
@@ -44,36 +46,67 @@ nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
         json[prefix + "_step_seconds"] = mode.step_seconds;
         json[prefix + "_median_seconds"] = mode.median_seconds;
         json[prefix + "_predicted_seconds"] = mode.predicted_seconds;
+        json[prefix + "_link_cpu_seconds"] = mode.link_cpu_seconds;
     }
+    const ModeFigures& serial = result.of(ExecutionMode::serial);
+    const ModeFigures& event = result.of(ExecutionMode::event);
     json["speedup"] = figures.speedup;
     json["barrier_speedup"] = figures.barrier_speedup;
     json["predicted_speedup"] = figures.predicted_speedup;
+    json["bound"] = result.bound;
+    json["attainable"] = result.attainable;
     json["comm_share"] = figures.communication_share;
+    json["comm_seconds"] = result.communication_seconds;
     json["hidden_share"] = figures.hidden_share;
+    json["overlap_effectiveness"] = result.effectiveness;
+    json["gradients_bit_equal"] = result.gradients_bit_equal;
     json["parameters_bit_equal"] = result.parameters_bit_equal;
-    json["peak_bytes_predicted"] = result.peak_bytes_predicted;
-    json["peak_bytes_measured"] = result.peak_bytes_measured;
+    json["peak_bytes_serial"] = serial.peak_bytes_measured;
+    json["peak_bytes_interleaved"] = event.peak_bytes_measured;
+    json["peak_bytes_predicted"] = event.peak_bytes_predicted;
+    json["profile_measured"] = result.profile.measured;
+    json["uncertain_ops"] = uncertain_ops(result.profile.profile);
+    json["plan"] = result.plan;
+    json["not_interleaved"] = result.why_not_interleaved;
     json["final_loss"] = result.final_loss;
     return json;
 }
 
+std::string readable(std::int64_t bytes) {
+    return human_bytes(static_cast<double>(bytes));
+}
+
 void print_table(const OverlapBenchResult& result) {
     const Figures figures = figures_of(result);
-    fmt::print("{:<10} {:>12} {:>12} {:>9} {:>10}\n", "executor", "median s", "predicted s", "speedup",
-               "tokens/s");
+    fmt::print("{:<10} {:>12} {:>12} {:>9} {:>10} {:>12}\n", "executor", "median s", "predicted s", "speedup",
+               "tokens/s", "link CPU s");
     for (const ModeFigures& mode : result.modes)
-        fmt::print("{:<10} {:>12.4f} {:>12.4f} {:>8.2f}x {:>10.0f}\n", name(mode.mode), mode.median_seconds,
-                   mode.predicted_seconds, figures.serial_seconds / mode.median_seconds,
-                   static_cast<double>(result.tokens_per_step) / mode.median_seconds);
+        fmt::print("{:<10} {:>12.4f} {:>12.4f} {:>8.2f}x {:>10.0f} {:>12.4f}\n", name(mode.mode),
+                   mode.median_seconds, mode.predicted_seconds, figures.serial_seconds / mode.median_seconds,
+                   static_cast<double>(result.tokens_per_step) / mode.median_seconds, mode.link_cpu_seconds);
     const auto hidden = figures.communication_share < kLeastShare
                             ? std::string("too little to tell what of it is hidden")
                             : fmt::format("{:.1f} % of it hidden", 100 * figures.hidden_share);
-    fmt::print("communication {:.1f} % of a serial step, {}; parameters {}\n",
+    fmt::print("communication {:.1f} % of a serial step, {}; gradients {}, parameters {}\n",
                100 * figures.communication_share, hidden,
-               result.parameters_bit_equal ? "equal to the bit" : "DIFFER");
-    fmt::print("memory of the fullest rank {} predicted, {} measured\n",
-               human_bytes(static_cast<double>(result.peak_bytes_predicted)),
-               human_bytes(static_cast<double>(result.peak_bytes_measured)));
+               result.gradients_bit_equal ? "equal to the bit" : "DIFFER",
+               result.parameters_bit_equal ? "too" : "DIFFER");
+    fmt::print("at best {:.2f}x were all hidden, {:.2f}x by a known plan at the profiled overlap of {:.2f}\n",
+               result.bound, result.attainable, result.effectiveness);
+    const ModeFigures& event = result.of(ExecutionMode::event);
+    fmt::print("memory of the fullest rank {} serial, {} interleaved ({} predicted)\n",
+               readable(result.of(ExecutionMode::serial).peak_bytes_measured),
+               readable(event.peak_bytes_measured), readable(event.peak_bytes_predicted));
+    fmt::print("profile {}\n", result.profile.measured ? "measured: " + result.profile.why : "as kept");
+    const auto uncertain = uncertain_ops(result.profile.profile);
+    for (std::size_t i = 0; i < std::min(uncertain.size(), kNamedOps); ++i)
+        fmt::print("  uncertain: {}\n", uncertain[i]);
+    if (uncertain.size() > kNamedOps)
+        fmt::print("  and {} shorter ops of {}\n", uncertain.size() - kNamedOps,
+                   result.profile.profile.ops.size());
+    if (!result.plan.empty()) fmt::print("plan: {}\n", result.plan);
+    if (!result.why_not_interleaved.empty())
+        fmt::print("not interleaved: {}\n", result.why_not_interleaved);
 }
 
 }  // namespace
@@ -87,8 +120,13 @@ int run_overlap_bench_job(const BenchJob& job, FileSystem& files) {
                                          .timeout = Milliseconds(config.timeouts.startup_ms)},
                                         island);
     const auto result = run_overlap_bench(
-        {.island = island, .steps = job.steps, .seed = static_cast<std::uint64_t>(config.run.seed)},
-        connections.links());
+        {.island = island,
+         .steps = job.steps,
+         .seed = static_cast<std::uint64_t>(config.run.seed),
+         .links = job.link.empty() ? "gloo" : "gloo " + job.link,
+         .profile_file = job.profile,
+         .plans = job.plans},
+        connections.links(), files);
     if (!result) return 0;
     if (!job.picture.empty()) {
         Gantt picture = make_gantt(result->programs, result->timings);
@@ -101,7 +139,8 @@ int run_overlap_bench_job(const BenchJob& job, FileSystem& files) {
         fmt::print("{}\n", to_json(*result).dump(2));
     else
         print_table(*result);
-    return result->parameters_bit_equal ? 0 : 1;
+    const bool good = result->gradients_bit_equal && result->parameters_bit_equal;
+    return good && result->why_not_interleaved.empty() ? 0 : 1;
 }
 
 }  // namespace atl
