@@ -7,8 +7,8 @@
 namespace atl {
 
 std::vector<OpId> StepOps::ops_of(const BlockKey& key) const {
-    const auto found = std::ranges::find(blocks, key, &Block::key);
-    return found == blocks.end() ? std::vector<OpId>{} : found->ops;
+    const auto found = std::ranges::lower_bound(blocks, key, {}, &Block::key);
+    return found == blocks.end() || found->key != key ? std::vector<OpId>{} : found->ops;
 }
 
 StepBuilder::StepBuilder(Rank rank, std::int32_t layers, std::int32_t micro_batches)
@@ -36,6 +36,7 @@ OpId StepBuilder::add(Op op) {
 }
 
 StepOps StepBuilder::take() {
+    std::ranges::sort(blocks_, {}, &Block::key);  // ops_of searches
     return {values_.take(), std::move(blocks_), layers_, micro_batches_, std::move(stages_)};
 }
 
