@@ -20,7 +20,7 @@ double parse_mbit_per_s(const std::string& text) {
     }
     if (mbit < kLeast || mbit > kMost)
         throw UserError(fmt::format(
-            "[bench] --link {}: not a rate from 1M to 100G bits per second, such as 300M, 1G or 3Gbit",
+            "--link {}: not a rate from 1M to 100G bits per second, such as 300M, 1G or 3Gbit",
             text));
     return mbit;
 }
