@@ -8,12 +8,6 @@
 
 namespace atl::cli {
 
-CLI::AsNumberWithUnit bit_rate() {
-    const std::map<std::string, double> units{
-        {"bit", 1.0}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"tbit", 1e12}};
-    return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "BIT/S");
-}
-
 namespace {
 
 // A word that is none of the subverbs.
@@ -33,6 +27,7 @@ void add_simulate(CLI::App& app, Context& context) {
     CLI::App& verb =
         *app.add_subcommand("simulate", "What a step or a run would take elsewhere, on a simulated clock");
     add_simulate_geo(verb, context);
+    add_simulate_strands(verb, context);
     verb.allow_extras();
     verb.callback([&context, &verb] {
         if (verb.get_subcommands().empty() || !verb.remaining().empty())

@@ -7,8 +7,6 @@
 namespace atl::cli {
 
 void add_simulate_geo(CLI::App& simulate, Context& context);
-
-// Of an option that takes a rate: "200mbit", "1.5Gbit", or a plain number of bit/s.
-CLI::AsNumberWithUnit bit_rate();
+void add_simulate_strands(CLI::App& simulate, Context& context);
 
 }  // namespace atl::cli

@@ -1,9 +1,11 @@
 // `atoll simulate geo`: compute utilization of sites far apart, and days to a budget of tokens.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/link_rate.h"
 #include "cli/simulate.h"
 #include "config/model_preset.h"
 #include "config/nearest_name.h"
@@ -30,7 +32,7 @@ struct GeoOptions {
     double model_flops_utilization = 0.5;
     std::optional<double> step_seconds;
     std::optional<double> tokens_per_step;
-    double link_bits_per_second = 1e9;
+    std::string link = "1G";
     double round_trip_ms = 50;
     std::optional<int> inner_steps;
     std::optional<int> fragments;
@@ -103,7 +105,7 @@ GeoRun geo_run(const Context& context, const GeoOptions& options) {
                .layers = static_cast<std::int32_t>(wish.shape.layers),
                .step_seconds = std::vector<double>(static_cast<std::size_t>(wish.sites), step_seconds),
                .tokens_per_step = wish.tokens_per_step,
-               .link_bits_per_second = options.link_bits_per_second,
+               .link_bits_per_second = 1e6 * parse_mbit_per_s(options.link),
                .round_trip_seconds = options.round_trip_ms / 1000,
                .schedule = wish.schedule,
                .codec = wish.codec};
@@ -229,10 +231,8 @@ void add_island_options(CLI::App& verb, GeoOptions& options) {
 }
 
 void add_outer_options(CLI::App& verb, GeoOptions& options) {
-    verb.add_option("--link", options.link_bits_per_second, "Rate of each site's link, each way: 200mbit, 1gbit")
-        ->transform(bit_rate())
-        ->check(CLI::PositiveNumber)
-        ->default_str("1gbit");
+    verb.add_option("--link", options.link, "Rate of each site's link, each way: 200M, 1G, 10Gbit")
+        ->capture_default_str();
     verb.add_option("--round-trip", options.round_trip_ms, "Milliseconds between two sites")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();

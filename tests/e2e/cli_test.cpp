@@ -57,7 +57,8 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
     for (const char* arguments :
          {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2",
           "simulate", "simulate ge", "simulate geo", "simulate geo --model lama-1b",
-          "simulate geo --model llama-1b --cluster a8000", "simulate geo --model llama-1b --link 3gbt"}) {
+          "simulate geo --model llama-1b --cluster a8000", "simulate geo --model llama-1b --link 3gbt",
+          "simulate strands --cluster a4", "simulate strands --step --schedule strnds"}) {
         const Outcome outcome = atoll(arguments);
         EXPECT_EQ(outcome.code, 2) << arguments;
         EXPECT_EQ(outcome.output, "") << arguments;
@@ -68,6 +69,10 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
 
 TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
     EXPECT_NE(atoll("simulate ge").errors.find("nearest: geo"), std::string::npos);
+    EXPECT_NE(atoll("simulate strands --step --schedule strnds").errors.find("nearest: strands"), std::string::npos);
+    const Outcome step = atoll("simulate strands --step --tp 2 --pp 2 --layers 8 --micro-batches 4 --json");
+    EXPECT_EQ(step.code, 0) << step.errors;
+    EXPECT_EQ(nlohmann::json::parse(step.output)["simulated"], true);
     EXPECT_NE(atoll("simulate geo --model lama-1b").errors.find("nearest: llama-1b"), std::string::npos);
     const Outcome people = atoll("simulate geo --model llama-1b --sites 3 --svg sites.svg");
     EXPECT_EQ(people.code, 0) << people.errors;

@@ -1,0 +1,29 @@
+// Communication that the model's emitter has no layout for, put into a step's ops: context parallelism and experts.
+//
+// context parallel: ranks of a "cp" group hold parts of each sequence and pass keys and values round (Liu et al., Ring
+// Attention, 2023). The step is one part's, with attention's flops raised to those of the whole sequence; keys and values
+// travel before attention, and again, and their gradients, around attention_backward.
+// experts: each token goes to `active` of the experts, which lie on the ranks of an "ep" group, and comes back: one
+// exchange before and one behind the feed-forward block, in both directions. The load is taken to be even.
+//
+// An exchange is an all_reduce in place on the value that has to wait for it, with the bytes of what really travels, on
+// LINK_INTER: right for a clock, wrong for numbers. Pure functions. Cost: O(ops).
+#pragma once
+
+#include "program/step_ops.h"
+
+namespace atl {
+
+struct ContextParallel {
+    std::int32_t ranks = 1;
+    std::int64_t key_value_bytes = 0;  // of one layer and micro-batch on one rank
+};
+StepOps with_context_parallel(StepOps step, const ContextParallel& context);
+
+struct ExpertParallel {
+    std::int32_t ranks = 1;
+    std::int32_t active = 1;  // experts of a token
+};
+StepOps with_experts(StepOps step, const ExpertParallel& experts);
+
+}  // namespace atl

@@ -1,0 +1,111 @@
+#include "simulator/island_step.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "model/flops.h"
+#include "model/training_program.h"
+#include "program/schedule.h"
+#include "simulator/inserted_exchanges.h"
+
+namespace atl {
+namespace {
+
+bool communicates(const Op& op) {
+    return is_collective(op.kind) || is_point_to_point(op.kind);
+}
+
+StepOps emit(const IslandStep& step, const ParallelShape& parallel, Rank rank) {
+    TrainingProgramOptions options{.context = step.context / step.cp,
+                                   .micro_batches = step.micro_batches,
+                                   .rank = rank,
+                                   .parallel = parallel,
+                                   .bucket_bytes = 1'000'000'000};
+    const auto part_tokens = step.context / step.cp;
+    const auto key_value_bytes = part_tokens * 2 * step.shape.kv_heads * step.shape.head_width / step.tp *
+                                 size_bytes(options.dtype);
+    auto ops = with_context_parallel(emit_training_step(step.shape, options), {step.cp, key_value_bytes});
+    return with_experts(std::move(ops), {step.ep, step.active_experts});
+}
+
+template <class Chosen>
+double greatest_seconds(const StepWork& work, Chosen&& chosen) {
+    double greatest = 0;
+    for (std::size_t i = 0; i < work.programs.size(); ++i) {
+        double sum = 0;
+        for (const auto& op : work.programs[i].ops)
+            if (chosen(op)) sum += work.seconds[i][static_cast<std::size_t>(op.id.value())];
+        greatest = std::max(greatest, sum);
+    }
+    return greatest;
+}
+
+}  // namespace
+
+double IslandStep::model_flops_per_rank() const {
+    const double flops_per_token =
+        forward_flops_per_token(shape, context) + backward_flops_per_token(shape, context);
+    return flops_per_token * static_cast<double>(context) * micro_batches / (tp * pp * cp);
+}
+
+StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, const MachineRates& rates) {
+    ATOLL_CHECK_EQ(table.pipeline.ranks, step.pp);
+    ATOLL_CHECK_EQ(step.context % step.cp, 0, "tokens of a part");
+    const ParallelShape parallel{.tp = step.tp,
+                                 .pp = step.pp,
+                                 .dp = step.dp,
+                                 .chunks = table.pipeline.chunks,
+                                 .placement = table.pipeline.placement};
+    StepWork work;
+    for (std::int32_t rank = 0; rank < parallel.ranks(); ++rank) {
+        const auto place = place_of(parallel, Rank(rank));
+        if (!step.all_ranks && (place.tp > 0 || place.dp > 0)) continue;
+        work.programs.push_back(expand(emit(step, parallel, Rank(rank)), table));
+        work.seconds.push_back(predicted_seconds(work.programs.back(), rates));
+    }
+    return work;
+}
+
+double compute_seconds(const StepWork& work) {
+    return greatest_seconds(work, [](const Op& op) { return !communicates(op); });
+}
+
+double communication_seconds(const StepWork& work) {
+    return work.link_factor * greatest_seconds(work, communicates);
+}
+
+double step_seconds(const StepWork& work, ExecutionMode mode, const OverlapModel& overlap) {
+    auto seconds = work.seconds;
+    for (std::size_t i = 0; i < work.programs.size(); ++i)
+        for (const auto& op : work.programs[i].ops)
+            if (communicates(op)) seconds[i][static_cast<std::size_t>(op.id.value())] *= work.link_factor;
+    return execute_virtually(work.programs, seconds, mode, overlap).step_seconds;
+}
+
+void set_communication_share(StepWork& work, double share) {
+    ATOLL_CHECK(share >= 0 && share < 1, "share {}", share);
+    work.link_factor *= share / (1 - share) * compute_seconds(work) / communication_seconds(work);
+}
+
+OverlapModel overlap_model_of(double level) {
+    constexpr double kAttentionLess = 0.15, kTwoLinks = 0.97;
+    std::vector<OpClass> links;
+    for (const auto family : {OpFamily::gather, OpFamily::reduce})
+        for (const auto resource : {Resource::link_intra, Resource::link_inter}) links.push_back({family, resource});
+    links.push_back({OpFamily::message, Resource::send});
+    links.push_back({OpFamily::message, Resource::receive});
+    std::vector<PairSlowdown> pairs;
+    for (const auto family :
+         {OpFamily::matmul, OpFamily::attention, OpFamily::elementwise, OpFamily::optimizer}) {
+        const double effectiveness = level - (family == OpFamily::attention ? kAttentionLess : 0);
+        for (const auto& link : links)
+            pairs.push_back({{family, Resource::compute}, link, 2 - effectiveness, 2 - effectiveness});
+    }
+    for (const auto& first : links)
+        for (const auto& second : links)
+            if (first.resource != second.resource)
+                pairs.push_back({first, second, 2 - kTwoLinks, 2 - kTwoLinks});
+    return OverlapModel(pairs);
+}
+
+}  // namespace atl
