@@ -20,6 +20,9 @@ namespace atl {
 // evaluation: no gradients, no moments, no step().
 enum class IslandPurpose : std::uint8_t { training, evaluation };
 
+// How the strands of a pair are ordered: by a plan on which all ranks agree, or by turns.
+enum class StrandOrder : std::uint8_t { planned, alternating };
+
 struct IslandOptions {
     ModelShape model;
     OptimConfig optim;
@@ -27,7 +30,11 @@ struct IslandOptions {
     ParallelShape parallel;
     ScheduleKind schedule = ScheduleKind::serial;
     std::int32_t memory_micro_batches = 0;  // for strands; see ScheduleOptions
-    std::shared_ptr<const StrandPlan> plan;  // for strands, equal on all ranks; null: they take turns
+    StrandOrder strand_order = StrandOrder::planned;
+    std::string plan_file;     // "" = made at the start
+    std::string profile_file;  // that plans are made from; "" = from a cost model
+    // For strands, equal on all ranks (island/strand_planning.h); null: they take turns.
+    std::shared_ptr<const StrandPlan> plan;
     ExecutionMode mode = ExecutionMode::event;
     IslandPurpose purpose = IslandPurpose::training;
     std::int32_t threads = 1;

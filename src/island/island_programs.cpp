@@ -1,7 +1,10 @@
 #include "island/island_programs.h"
 
+#include <torch/version.h>
+
 #include "core/check.h"
 #include "engine/executor.h"
+#include "model/step_layout.h"
 #include "model/training_program.h"
 #include "program/plan_strands.h"
 #include "program/schedule.h"
@@ -17,6 +20,8 @@ std::variant<AdamwAttributes, SgdAttributes> optimizer_attributes(const OptimCon
 ScratchRule scratch_rule(std::int32_t threads) {
     return [threads](const Program& program, const Op& op) { return op_scratch_bytes(program, op, threads); };
 }
+
+}  // namespace
 
 StepOps training_step(const IslandOptions& options, Rank rank) {
     const ParallelShape& parallel = options.parallel;
@@ -44,7 +49,12 @@ ScheduleTable training_table(const IslandOptions& options) {
     return make_schedule_table(schedule);
 }
 
-}  // namespace
+ProfileFingerprint step_fingerprint(const IslandOptions& options) {
+    auto fingerprint = fingerprint_of(options.model, options.parallel, options.batch.micro_batch_tokens(),
+                                      options.threads, options.dtype);
+    fingerprint.library_version = TORCH_VERSION;
+    return fingerprint;
+}
 
 Program training_program(const IslandOptions& options, Rank rank) {
     const StepOps step = training_step(options, rank);

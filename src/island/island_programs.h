@@ -11,6 +11,14 @@
 
 namespace atl {
 
+struct StepOps;
+
+// The ops of a rank's step before they are ordered, and the schedule that orders them.
+StepOps training_step(const IslandOptions& options, Rank rank);
+ScheduleTable training_table(const IslandOptions& options);
+// What a profile or a plan must be for; links are not known here.
+ProfileFingerprint step_fingerprint(const IslandOptions& options);
+
 Program training_program(const IslandOptions& options, Rank rank);
 Program evaluation_program(const IslandOptions& options, Rank rank);
 

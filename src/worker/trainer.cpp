@@ -13,24 +13,18 @@ CorpusOptions corpus_options(const RunConfig& config) {
             .end_of_text = static_cast<Token>(config.data.end_of_text)};
 }
 
-BatchShape batch_shape(const RunConfig& config) {
-    return {.context = config.model.context,
-            .sequences_per_step = config.train.sequences_per_step,
-            .micro_batch = config.train.micro_batch};
-}
-
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, const FileSystem& files, const IslandOptions& island,
                  const IslandLinks& links)
     : config_(config),
       corpus_(files, config.data.train, corpus_options(config)),
-      batches_(corpus_, batch_shape(config), static_cast<std::uint64_t>(config.run.seed)),
+      batches_(corpus_, island.batch, static_cast<std::uint64_t>(config.run.seed)),
       island_(std::make_unique<Island>(island, links)) {
     if (config.data.validation.empty()) return;
     validation_.emplace(files, config.data.validation, corpus_options(config));
     windows_.emplace(*validation_, EvaluationShape{.context = config.model.context,
-                                                   .micro_batch = config.train.micro_batch});
+                                                   .micro_batch = island.batch.micro_batch});
 }
 
 std::int64_t Trainer::evaluation_windows() const {

@@ -1,0 +1,36 @@
+// How the ranks of an island come to one strand plan: the gateway proposes, every rank checks that the plan is for what
+// it runs, and all ranks interleave by it or all run serially.
+//
+// Only for schedule = strands with strand_order = planned. The proposal is the file that the options name, or made from
+// the profile that they name, or from a cost model. A missing or broken file, a stale fingerprint, too few micro-batches
+// and a predicted gain below 1 % make a serial plan that says why. Ranks compare hashes of plans, so that one rank's
+// objection is everybody's.
+// A step of one micro-batch with an even number of sequences is planned as two halves, if that is predicted to pay.
+// Collective: agree_on_plan is called by every rank. Errors: CommError. Cost: planning (program/plan_strands.h) on the
+// gateway, a program on each rank.
+#pragma once
+
+#include "core/file_system.h"
+#include "core/log.h"
+#include "island/island_options.h"
+#include "program/plan_strands.h"
+
+namespace atl {
+
+// Whether these options ask for a plan.
+bool plans_strands(const IslandOptions& options);
+
+// The options of a step whose micro-batches are cut in two, so that both halves of one run as strands.
+IslandOptions with_halves(IslandOptions options);
+
+// The plan that these costs give the island's step. Throws UserError for a profile that lacks ops.
+StrandPlan plan_of(const IslandOptions& options, StepCosts costs);
+// What the gateway proposes. Throws nothing for files: their faults are the plan's reason.
+StrandPlan proposed_plan(const IslandOptions& options, const FileSystem& files);
+
+// Puts the plan on which all ranks agree into the options; `proposal` counts on the gateway alone, where the outcome is
+// also logged.
+void agree_on_plan(IslandOptions& options, const IslandLinks& links, const StrandPlan& proposal,
+                   const Log& log);
+
+}  // namespace atl
