@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 3> kTransports = {"auto", "tcp", "zmq"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 8> kPipelines = {
     "serial", "gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_wide", "dualpipev", "strands"};
+constexpr std::array<std::string_view, 2> kStrandOrders = {"planned", "alternating"};
 constexpr std::array<std::string_view, 3> kExecutors = {"event", "barrier", "serial"};
 constexpr std::array<std::string_view, 2> kSecurityModes = {"loopback", "insecure"};
 
@@ -199,6 +200,11 @@ const auto kIslandKeys = std::to_array<Key<IslandConfig>>({
          "layers of each pipeline stage, \"3,3,2\"; \"\" = nearly equal numbers"),
     number("island", "strand_micro_batches", "", 0, 1e6, ISLAND(strand_micro_batches),
            "micro-batches whose activations strands may hold at once; 0 = as few as they can"),
+    text("island", "strand_order", ISLAND(strand_order),
+         "of the ops of two strands: by a plan that all ranks agree on, or by turns", {}, kStrandOrders),
+    text("island", "plan", ISLAND(plan), "a strand plan to run by; \"\" = one made at the start"),
+    text("island", "profile", ISLAND(profile),
+         "measured times of ops that plans are made from; \"\" = those of a cost model"),
     flag("island", "zero", ISLAND(zero), "split the optimizer's state over the data-parallel ranks (ZeRO-1)"),
     text(
         "island", "executor", ISLAND(executor),

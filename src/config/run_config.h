@@ -113,6 +113,9 @@ struct IslandConfig {
     std::string schedule;      // derived: "1f1b" for pp > 1, else "serial"
     std::int64_t chunks = 0;   // pipeline stages of a rank; derived: 2 for an interleaved schedule, else 1
     std::string stage_layers;  // "3,3,2": of each pipeline stage; "" = nearly equal numbers
+    std::string strand_order = "planned";  // or alternating
+    std::string plan;                      // a file of `atoll plan` or of another run; "" = made at the start
+    std::string profile;                   // a file that plans are made from; "" = a cost model
     std::int64_t strand_micro_batches = 0;  // whose activations strands may hold at once; 0 = the least
     bool zero = false;                      // optimizer state split over data-parallel ranks (ZeRO-1)
     std::string executor = "event";

@@ -17,6 +17,11 @@ IslandOptions island_options(const RunConfig& config, const IslandConfig& island
             .parallel = parallel_shape_of(island),
             .schedule = *schedule,
             .memory_micro_batches = static_cast<std::int32_t>(island.strand_micro_batches),
+            .strand_order =
+                island.strand_order == "alternating" ? StrandOrder::alternating : StrandOrder::planned,
+            .plan_file = island.plan,
+            .profile_file = island.profile,
+            .plan = {},
             .mode = *mode,
             .threads = threads,
             .collective_timeout = Milliseconds(config.timeouts.island_ms)};
