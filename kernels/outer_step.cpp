@@ -56,6 +56,38 @@ void outer_sgd_step(const OuterSgd& settings, std::span<const float> delta, std:
              set);
 }
 
+namespace {
+
+// 1 − βᵗ by repeated squaring: the same bits everywhere, which std::pow does not promise.
+double bias_of_decay(double decay, std::int64_t step) {
+    double power = 1;
+    for (; step > 0; step >>= 1, decay *= decay)
+        if ((step & 1) != 0) power *= decay;
+    return 1 - power;
+}
+
+}  // namespace
+
+void outer_adam_step(const OuterAdam& settings, std::span<const float> delta, std::span<float> theta,
+                     std::span<float> first, std::span<float> second, InstructionSet set) {
+    ATOLL_CHECK(settings.step > 0, "step {}", settings.step);
+    ATOLL_CHECK_EQ(delta.size(), theta.size());
+    ATOLL_CHECK_EQ(delta.size(), first.size());
+    ATOLL_CHECK_EQ(delta.size(), second.size());
+    dispatch(AdamOuter{.count = size_of(delta),
+                       .step_size = static_cast<float>(settings.learning_rate /
+                                                       bias_of_decay(settings.first_decay, settings.step)),
+                       .first_decay = settings.first_decay,
+                       .second_decay = settings.second_decay,
+                       .second_scale = static_cast<float>(1 / bias_of_decay(settings.second_decay, settings.step)),
+                       .epsilon = settings.epsilon,
+                       .delta = delta.data(),
+                       .theta = theta.data(),
+                       .first = first.data(),
+                       .second = second.data()},
+             set);
+}
+
 bool all_finite(std::span<const float> values, InstructionSet set) {
     bool finite = true;
     dispatch(AllFinite{elements_of(values), values.data(), &finite}, set);

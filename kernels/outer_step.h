@@ -5,6 +5,7 @@
 // Outputs may be inputs. Cost: memory bound. Source: Douillard et al., DiLoCo, 2023; Nesterov in PyTorch's form.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "kernels/instruction_set.h"
@@ -35,6 +36,19 @@ struct OuterSgd {
 // m ← μm + Δ; θ ← θ − γ(Δ + μm) with Nesterov, θ ← θ − γm without.
 void outer_sgd_step(const OuterSgd& settings, std::span<const float> delta, std::span<float> theta,
                     std::span<float> velocity, InstructionSet set = best_instruction_set());
+
+struct OuterAdam {
+    float learning_rate = 0;
+    float first_decay = 0.9F;    // β₁
+    float second_decay = 0.99F;  // β₂
+    float epsilon = 1e-8F;
+    std::int64_t step = 1;  // t, from 1: of the bias correction
+};
+
+// m ← β₁m + (1 − β₁)Δ; v ← β₂v + (1 − β₂)Δ²; θ ← θ − γ m̂ / (√v̂ + ε) with m̂ = m / (1 − β₁ᵗ) and v̂ = v / (1 − β₂ᵗ).
+void outer_adam_step(const OuterAdam& settings, std::span<const float> delta, std::span<float> theta,
+                     std::span<float> first, std::span<float> second,
+                     InstructionSet set = best_instruction_set());
 
 bool all_finite(std::span<const float> values, InstructionSet set = best_instruction_set());
 

@@ -46,6 +46,21 @@ void run(const MomentumSgd& op) {
     }
 }
 
+void run(const AdamOuter& op) {
+    const AdamOuter local = op;
+    const float first_part = 1 - local.first_decay;
+    const float second_part = 1 - local.second_decay;
+    for (std::int64_t i = 0; i < local.count; ++i) {
+        const float delta = local.delta[i];
+        const float first = local.first_decay * local.first[i] + first_part * delta;
+        const float second = local.second_decay * local.second[i] + second_part * (delta * delta);
+        local.first[i] = first;
+        local.second[i] = second;
+        local.theta[i] -=
+            local.step_size * first / (__builtin_sqrtf(second * local.second_scale) + local.epsilon);
+    }
+}
+
 void run(const AllFinite& op) {
     constexpr std::int32_t kExponent = 0x7f800000;
     const AllFinite local = op;
@@ -95,6 +110,10 @@ void run_variant<kInstructionSet>(const PlainSgd& op) {
 }
 template <>
 void run_variant<kInstructionSet>(const MomentumSgd& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const AdamOuter& op) {
     ATOLL_INSTRUCTION_SET::run(op);
 }
 template <>

@@ -49,6 +49,19 @@ struct MomentumSgd {
     float* velocity = nullptr;
 };
 
+struct AdamOuter {
+    std::int64_t count = 0;
+    float step_size = 0;
+    float first_decay = 0;
+    float second_decay = 0;
+    float second_scale = 1;
+    float epsilon = 0;
+    const float* delta = nullptr;
+    float* theta = nullptr;
+    float* first = nullptr;
+    float* second = nullptr;
+};
+
 struct AllFinite {
     std::int64_t count = 0;
     const float* values = nullptr;

@@ -58,6 +58,9 @@ std::vector<float> work_through(int count, InstructionSet set) {
     kernels::add_weighted(other, 0.3F, delta, set);
     kernels::scale(delta, 1.0F / 3, set);
     kernels::outer_sgd_step({0.7F, 0.9F, true}, delta, theta, velocity, set);
+    std::vector<float> second(count);
+    for (std::int64_t step = 1; step <= 3; ++step)
+        kernels::outer_adam_step({.learning_rate = 0.1F, .step = step}, delta, theta, velocity, second, set);
     kernels::outer_sgd_step({0.7F, 0.9F, false}, delta, theta, velocity, set);
     kernels::outer_sgd_step({0.7F, 0, false}, delta, theta, {}, set);
     kernels::interpolate(other, 0.4F, theta, set);
