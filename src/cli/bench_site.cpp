@@ -89,7 +89,7 @@ class BenchSite {
   private:
     void execute(SiteExchange& exchange, const WorkerOrder& order);
     void start_round(SiteExchange& exchange, const RoundPlan& plan, std::uint64_t work);
-    void take_mean(SiteExchange& exchange, const Commit& commit);
+    void take_mean(SiteExchange& exchange, const WorkerOrder& order, const Commit& commit);
     void count(const RoundTraffic& traffic);
     void run_gloo();
     void wait_for(TimePoint moment) const { std::this_thread::sleep_until(moment); }
@@ -177,7 +177,7 @@ void BenchSite::execute(SiteExchange& exchange, const WorkerOrder& order) {
                     site_event::StateLoaded{load.from.round, load.from.step, load.from.state_hash, {}});
             },
             [&](const site_action::StartRound& start) { start_round(exchange, start.plan, order.work); },
-            [&](const site_action::ApplyCommit& apply) { take_mean(exchange, apply.commits.front()); },
+            [&](const site_action::ApplyCommit& apply) { take_mean(exchange, order, apply.commit); },
             [&](const site_action::WriteCheckpoint& write) {
                 exchange.tell(site_event::CheckpointWritten{write.checkpoint.step});
             },
@@ -202,9 +202,9 @@ void BenchSite::start_round(SiteExchange& exchange, const RoundPlan& plan, std::
     exchange.contribute({plan.round, FragmentId(0), work, delta_, {}});
 }
 
-void BenchSite::take_mean(SiteExchange& exchange, const Commit& commit) {
+void BenchSite::take_mean(SiteExchange& exchange, const WorkerOrder& order, const Commit& commit) {
     const double duration = seconds(clock_.now() - begin_);
-    const std::span<const float> mean = exchange.mean(commit.fragment);
+    const std::span<const float> mean = order.mean;
     if (commit.round.value() >= plan_.warm_up_rounds) {
         result_.seconds.push_back(duration);
         result_.cpu_seconds.push_back(process_cpu_seconds() - cpu_begin_);
@@ -215,7 +215,7 @@ void BenchSite::take_mean(SiteExchange& exchange, const Commit& commit) {
         if (meeting_.place() == 0) result_.relative_error = relative_error(mean);
     }
     if (gloo_) run_gloo();
-    exchange.tell(site_event::CommitApplied{commit.round});
+    exchange.tell(site_event::CommitApplied{commit.round, commit.fragment});
 }
 
 void BenchSite::count(const RoundTraffic& traffic) {

@@ -95,7 +95,7 @@ class OuterBenchSite {
     void execute(const WorkerOrder& order);
     void start_round(const RoundPlan& plan, std::uint64_t work);
     void end_step();
-    void apply(const site_action::ApplyCommit& order);
+    void apply(const Commit& commit, std::span<const float> mean);
 
     Meeting& meeting_;
     OuterBenchPlan plan_;
@@ -174,7 +174,7 @@ void OuterBenchSite::execute(const WorkerOrder& order) {
                            load.from.round, load.from.step, load.from.state_hash, {}});
                    },
                    [&](const site_action::StartRound& start) { start_round(start.plan, order.work); },
-                   [&](const site_action::ApplyCommit& commit) { apply(commit); },
+                   [&](const site_action::ApplyCommit& order_to_apply) { apply(order_to_apply.commit, order.mean); },
                    [&](const site_action::WriteCheckpoint& write) {
                        exchange_->tell(site_event::CheckpointWritten{write.checkpoint.step});
                    },
@@ -213,8 +213,7 @@ void OuterBenchSite::end_step() {
     training_.reset();
 }
 
-void OuterBenchSite::apply(const site_action::ApplyCommit& order) {
-    const Commit& commit = order.commits.front();
+void OuterBenchSite::apply(const Commit& commit, std::span<const float> mean) {
     const TimePoint now = clock_.now();
     const auto cost = stopwatch_.end(exchange_->last_traffic(), now);
     const std::int64_t round = commit.round.value();
@@ -224,8 +223,8 @@ void OuterBenchSite::apply(const site_action::ApplyCommit& order) {
         result_.wall_seconds = seconds(now - first_timed_);
     }
     if (round + 1 == plan_.warm_up_rounds + plan_.rounds)
-        mean_hash_ = xxh3_64(std::as_bytes(exchange_->mean(commit.fragment)));
-    exchange_->tell(site_event::CommitApplied{commit.round});
+        mean_hash_ = xxh3_64(std::as_bytes(mean));
+    exchange_->tell(site_event::CommitApplied{commit.round, commit.fragment});
     if (cost) exchange_->tell(site_event::RoundMeasured{*cost});
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "config/key_table.h"
@@ -67,15 +68,33 @@ void derive_train(RunConfig& config, const Origins& origins) {
     while (per_rank % train.micro_batch != 0) --train.micro_batch;
 }
 
+double outer_lr_of_method(const RunConfig& config) {
+    switch (config.outer.method) {
+        case OuterMethod::average:
+        case OuterMethod::sparse_loco:
+            return 1;
+        case OuterMethod::adam:  // about the length of a round's Δ, which Adam divides by
+            return config.optim.lr *
+                   std::sqrt(static_cast<double>(std::max<std::int64_t>(config.outer.inner_steps, 1)));
+        case OuterMethod::diloco:
+            break;
+    }
+    return automatic_outer_lr(static_cast<std::int64_t>(config.sites.size()));
+}
+
 void derive_outer(RunConfig& config, const Origins& origins) {
     OuterConfig& outer = config.outer;
     if (!origins.given("outer.inner_steps"))
         outer.inner_steps = std::min(outer.inner_steps, config.train.steps);
     const bool average = outer.method == OuterMethod::average;
-    if (average && !origins.given("outer.momentum")) outer.momentum = 0;
-    if (average && !origins.given("outer.nesterov")) outer.nesterov = false;
-    if (outer.lr == 0)
-        outer.lr = average ? 1 : automatic_outer_lr(static_cast<std::int64_t>(config.sites.size()));
+    const bool sparse = outer.method == OuterMethod::sparse_loco;
+    const bool plain = average || sparse;
+    if (plain && !origins.given("outer.momentum")) outer.momentum = 0;
+    if (plain && !origins.given("outer.nesterov")) outer.nesterov = false;
+    if (outer.method != OuterMethod::diloco && !origins.given("outer.warmup_rounds")) outer.warmup_rounds = 0;
+    if (sparse && !origins.given("exchange.codec")) config.exchange.codec = "top_k";
+    if (sparse && !origins.given("exchange.error_feedback")) config.exchange.error_feedback = 0.95;
+    if (outer.lr == 0) outer.lr = outer_lr_of_method(config);
 }
 
 }  // namespace

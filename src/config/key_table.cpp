@@ -10,7 +10,7 @@ constexpr double kDayMs = 86'400'000;
 constexpr std::array<std::string_view, 2> kModelKinds = {"llama", "gpt2"};
 constexpr std::array<std::string_view, 2> kOptimKinds = {"adamw", "sgd"};
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "cosine", "wsd"};
-constexpr std::array<std::string_view, 2> kOuterMethods = {"diloco", "average"};
+constexpr std::array<std::string_view, 4> kOuterMethods = {"diloco", "average", "adam", "sparse_loco"};
 constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16", "int8",
                                                      "int4",     "e3m0", "sign", "top_k"};
 constexpr std::array<std::string_view, 3> kTransports = {"auto", "tcp", "zmq"};
@@ -121,7 +121,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
     number("optim", "grad_clip", "", 0, 1e6, RUN(optim.grad_clip), "largest global gradient norm; 0 = any"),
 
     text("outer", "method", CHOICE(RunConfig, outer.method, kOuterMethods),
-         "diloco = Nesterov on the mean pseudo-gradient; average = the mean of the sites"),
+         "diloco = Nesterov on the mean pseudo-gradient; average = the mean of the sites; adam = Adam on it; sparse_loco = "
+         "the mean of the largest values, the others kept for later"),
     number(
         "outer", "inner_steps", "steps", 1, kUnbounded,
         +[](RunConfig& run) -> Field { return AutomaticField{&run.outer.inner_steps}; },
@@ -129,9 +130,14 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
         "round",
         "50, or train.steps if fewer"),
     number("outer", "lr", "", 0, 10, RUN(outer.lr), "outer learning rate, or \"auto\"",
-           "auto: 0.6 up to 4 sites, 0.8 from 8, between them interpolated"),
+           "auto: 0.6 up to 4 sites, 0.8 from 8, between them interpolated; 1 for average and sparse_loco; optim.lr · √H for "
+           "adam"),
     number("outer", "momentum", "", 0, 0.999999, RUN(outer.momentum), "outer momentum"),
     flag("outer", "nesterov", RUN(outer.nesterov), "Nesterov's form of the outer momentum"),
+    number("outer", "beta2", "", 0, 0.999999, RUN(outer.beta2), "adam: decay of the second moment"),
+    number("outer", "epsilon", "", 0, 1, RUN(outer.epsilon), "adam: added to the root of the second moment"),
+    number("outer", "warmup_rounds", "rounds", 0, 1e6, RUN(outer.warmup_rounds),
+           "in so many rounds sites are only averaged; in as many more lr and momentum rise to theirs"),
     number("outer", "fragments", "", 1, 1000, RUN(outer.fragments), "sets of tensors exchanged apart"),
     number("outer", "overlap_steps", "steps", 0, kUnbounded, RUN(outer.overlap_steps),
            "inner steps between a fragment's start and its application (τ)"),
@@ -221,6 +227,9 @@ const auto kSiteKeys = std::to_array<Key<SiteConfig>>({
     text("site", "name", FIELD(SiteConfig, name), "letters, digits, '-', '_' and '.'; once in a run",
          "required; without any [[site]] there is one, \"local\""),
     text("site", "address", FIELD(SiteConfig, address), "HOST:PORT at which other sites reach its gateway"),
+    number("site", "inner_steps", "steps", 0, kUnbounded, FIELD(SiteConfig, inner_steps),
+           "its part of a round's inner steps, for a slower site, which weighs as much in the mean; 0 = "
+           "outer.inner_steps"),
 });
 
 #undef FIELD

@@ -100,18 +100,27 @@ void check_training(Checker& check, const RunConfig& config) {
     check.require(config.optim.warmup_steps <= steps, "optim.warmup_steps", config.optim.warmup_steps,
                   "must be at most train.steps = {}", steps);
     const OuterConfig& outer = config.outer;
-    check.require(outer.fragments == 1, "outer.fragments", outer.fragments,
-                  "must be 1: streaming fragments are not available in this build yet");
-    check.require(outer.overlap_steps < std::max<std::int64_t>(outer.inner_steps / outer.fragments, 1),
+    check.require(outer.fragments <= config.model.layers, "outer.fragments", outer.fragments,
+                  "must be at most model.layers = {}", config.model.layers);
+    // The tuner leaves room for fragments and overlap.
+    const std::int64_t longest = outer.inner_steps == 0 ? steps : outer.inner_steps;
+    check.require(outer.fragments <= longest, "outer.fragments", outer.fragments,
+                  "must be at most outer.inner_steps = {}", longest);
+    check.require(outer.overlap_steps < std::max<std::int64_t>(longest / outer.fragments, 1),
                   "outer.overlap_steps", outer.overlap_steps,
-                  "must be below outer.inner_steps / outer.fragments = {}",
-                  outer.inner_steps / outer.fragments);
-    check.require(outer.overlap_steps == 0, "outer.overlap_steps", outer.overlap_steps,
-                  "must be 0: overlapped exchanges are not available in this build yet");
-    if (outer.method != OuterMethod::average) return;
-    check.require(outer.lr == 1, "outer.lr", outer.lr, "must be 1 with outer.method = \"average\"");
+                  "must be below outer.inner_steps / outer.fragments = {}", longest / outer.fragments);
+    if (outer.method == OuterMethod::diloco) return;
+    check.require(outer.warmup_rounds == 0, "outer.warmup_rounds", outer.warmup_rounds,
+                  "must be 0 unless outer.method = \"diloco\"");
+    if (outer.method == OuterMethod::adam) return;
     check.require(outer.momentum == 0, "outer.momentum", outer.momentum,
-                  "must be 0 with outer.method = \"average\"");
+                  "must be 0 with outer.method = \"average\" or \"sparse_loco\"");
+    if (outer.method == OuterMethod::sparse_loco) {
+        check.require(config.exchange.codec == "top_k", "exchange.codec", config.exchange.codec,
+                      "must be top_k with outer.method = \"sparse_loco\"");
+    } else {
+        check.require(outer.lr == 1, "outer.lr", outer.lr, "must be 1 with outer.method = \"average\"");
+    }
 }
 
 // The pipeline stages that a schedule has; a folded one has two a rank.
@@ -206,6 +215,13 @@ void check_sites(Checker& check, const RunConfig& config) {
         check.require(is_name(site.name), key, site.name, "must be 1 to 64 letters, digits, '-', '_' or '.'");
         check.require(seen.insert(site.name).second, key, site.name, "another site has this name");
         check_address(check, prefix + "address", site.address, config.security.mode);
+        const std::int64_t steps = config.outer.inner_steps;
+        check.require(site.inner_steps == 0 || steps > 0, prefix + "inner_steps", site.inner_steps,
+                      "needs a number of outer.inner_steps instead of \"auto\"");
+        check.require(site.inner_steps <= steps || steps == 0, prefix + "inner_steps", site.inner_steps,
+                      "must be at most outer.inner_steps = {}", steps);
+        check.require(site.inner_steps == 0 || config.outer.fragments == 1, prefix + "inner_steps",
+                      site.inner_steps, "must be 0 with several outer.fragments");
         if (site.island != config.island) check_island(check, config, site.island, prefix);
         if (site.island.dp != config.island.dp)
             check_micro_batch(check, config.train, site.island.dp, "site " + site.name);

@@ -77,7 +77,7 @@ struct OptimConfig {
     bool operator==(const OptimConfig&) const = default;
 };
 
-enum class OuterMethod : std::uint8_t { diloco, average };
+enum class OuterMethod : std::uint8_t { diloco, average, adam, sparse_loco };
 
 struct OuterConfig {
     OuterMethod method = OuterMethod::diloco;
@@ -85,6 +85,9 @@ struct OuterConfig {
     double lr = 0.0;                // derived ("auto"): 0.6 up to 4 sites, 0.8 from 8, interpolated
     double momentum = 0.9;
     bool nesterov = true;
+    double beta2 = 0.99;             // of adam
+    double epsilon = 1e-3;           // of adam, on the scale of a round's Δ
+    std::int64_t warmup_rounds = 20;  // of averaging; in as many after them lr and momentum come to theirs
     std::int64_t fragments = 1;
     std::int64_t overlap_steps = 0;  // τ, inner steps between a fragment's start and its application
     double alpha = 0.0;              // share of θ_local kept when θ_outer is applied
@@ -129,6 +132,7 @@ struct IslandConfig {
 struct SiteConfig {
     std::string name;
     std::string address = "127.0.0.1:0";  // where its gateway listens to other sites; port 0 = any free one
+    std::int64_t inner_steps = 0;         // of its own in a round; 0: outer.inner_steps
     IslandConfig island;                  // [island] with this site's overrides
 
     bool operator==(const SiteConfig&) const = default;

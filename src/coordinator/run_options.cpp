@@ -51,6 +51,8 @@ RunNumbers run_numbers(const RunConfig& config) {
     numbers.method.outer_lr = config.outer.lr;
     numbers.method.outer_momentum = config.outer.momentum;
     numbers.method.nesterov = config.outer.nesterov;
+    numbers.method.second_decay = config.outer.beta2;
+    numbers.method.epsilon = config.outer.epsilon;
     numbers.method.alpha = config.outer.alpha;
     numbers.method.overlap_steps = config.outer.overlap_steps;
     numbers.inner_steps = config.outer.inner_steps;
@@ -62,6 +64,11 @@ RunNumbers run_numbers(const RunConfig& config) {
         numbers.inner_steps = candidates.back();
         for (const std::int64_t steps : candidates | std::views::reverse)
             if (steps > least) numbers.inner_steps = steps;
+    }
+    numbers.warmup_rounds = config.outer.warmup_rounds;
+    for (std::size_t i = 0; i < config.sites.size(); ++i) {
+        const std::int64_t own_steps = config.sites[i].inner_steps;
+        if (own_steps > 0 && own_steps < numbers.inner_steps) numbers.site_inner_steps[SiteId(std::int32_t(i))] = own_steps;
     }
     numbers.total_steps = config.train.steps;
     numbers.checkpoint_interval = config.checkpoint.interval;

@@ -93,7 +93,15 @@ void SiteDriver::tell(const SiteEvent& event) {
         loaded != nullptr && loaded->plan) {
         plan_ = loaded->plan;
     }
+    const auto* applied = std::get_if<site_event::CommitApplied>(&event);
+    if (applied != nullptr) release_mean(applied->fragment);
     handle(event);
+    if (applied != nullptr) retry_deferred();  // the next round's plan may be here already
+}
+
+// The only fragment's mean stays where it is, for the next round; of several, memory is for one at a time.
+void SiteDriver::release_mean(FragmentId fragment) {
+    if (plan_ && plan_->fragments.size() > 1) means_.erase(fragment);
 }
 
 std::optional<WorkerOrder> SiteDriver::take_order() {
@@ -101,12 +109,6 @@ std::optional<WorkerOrder> SiteDriver::take_order() {
     WorkerOrder next = std::move(orders_.front());
     orders_.pop_front();
     return next;
-}
-
-std::span<const float> SiteDriver::mean(FragmentId fragment) const {
-    const auto found = means_.find(fragment);
-    ATOLL_CHECK(found != means_.end(), "no mean of fragment {}", fragment);
-    return found->second.values();
 }
 
 void SiteDriver::handle(const SiteEvent& event) {
@@ -157,21 +159,22 @@ void SiteDriver::order(const SiteDecision& decision) {
     if (const auto* drop = std::get_if<site_action::DropContribution>(&decision.action)) {
         ++work_;
         encodings_.clear();
-        store_.discard_own_contributions(drop->round, transport_.self());
+        store_.discard_own_contributions(drop->round, drop->first, transport_.self());
     }
     if (std::holds_alternative<site_action::Stop>(decision.action)) stopped_ = true;
     log_.debug("[exchange] {}", decision.reason);
     orders_.push_back({decision.action, decision.reason, work_});
 }
 
-void SiteDriver::apply(const SiteDecision& decision, const site_action::ApplyCommit& commit) {
+void SiteDriver::apply(const SiteDecision& decision, const site_action::ApplyCommit& apply) {
+    const Commit& commit = apply.commit;
     encodings_.clear();
-    for (const Commit& fragment : commit.commits) {
-        finish_mean(fragment);
-        if (!fragment.direct) store_.discard_contributions(fragment.round, fragment.fragment);
-    }
-    traffic_ = counting_.close(commit.commits.front().round, clock_.now(), transport_.counters());
+    finish_mean(commit);
+    if (!commit.direct) store_.discard_contributions(commit.round, commit.fragment);
+    counting_.end(commit.round, commit.fragment, clock_.now());
+    if (commit.ends_round()) traffic_ = counting_.close(commit.round, transport_.counters());
     order(decision);
+    orders_.back().mean = means_.at(commit.fragment).values();
 }
 
 void SiteDriver::take_view(View view) {

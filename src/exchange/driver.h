@@ -3,7 +3,7 @@
 // still ask for, reports to the coordinator, and turns the rest into orders for the worker.
 //
 // Every chunk is verified before the state machine hears of it: a site can't hold, and so can't commit, what it
-// couldn't decode. A mean is read only after ApplyCommit and until CommitApplied.
+// couldn't decode.
 //
 // Not thread-safe: one thread calls step() again and again (site_exchange.h has one). Nothing here blocks. Errors:
 // what peers do wrong is a complaint to the coordinator or a line in the log; CheckError for our own mistakes.
@@ -52,7 +52,8 @@ struct Contribution {
 struct WorkerOrder {
     SiteAction action;
     std::string reason;
-    std::uint64_t work = 0;  // grows with every StartRound and DropContribution
+    std::uint64_t work = 0;        // grows with every StartRound and DropContribution
+    std::span<const float> mean{};  // ApplyCommit: of its fragment, until CommitApplied
 };
 
 class SiteDriver {
@@ -69,7 +70,6 @@ class SiteDriver {
     void tell(const SiteEvent& event);
     void contribute(Contribution contribution);
     std::optional<WorkerOrder> take_order();
-    std::span<const float> mean(FragmentId fragment) const;
 
     PublishedState& published_state() { return published_; }
     void fetch_state(FetchRequest request) { fetcher_.begin(std::move(request), clock_.now()); }
@@ -96,7 +96,8 @@ class SiteDriver {
     void follow_plan();
     void execute(const SiteDecision& decision);
     void order(const SiteDecision& decision);
-    void apply(const SiteDecision& decision, const site_action::ApplyCommit& commit);
+    void apply(const SiteDecision& decision, const site_action::ApplyCommit& order);
+    void release_mean(FragmentId fragment);
 
     void take_view(View view);
     void take_frame(Frame frame);

@@ -183,10 +183,11 @@ void SiteDriver::put_back(const PacketKey& key, const PacketDigest& digest, std:
     store_.keep(key, std::move(*before));
 }
 
-// Of an attempt that is over, of a site that no longer counts, or of a round whose mean the worker is reading:
+// Of an attempt that is over, of a site that no longer counts, or of a fragment whose mean the worker reads or has read:
 // neither needed nor worth a complaint.
 bool SiteDriver::is_void(const PacketKey& key) const {
-    if (key.round == state_.round() && state_.phase() == Phase::applying) return true;
+    const std::int64_t closed = state_.fragments_applied() + (state_.phase() == Phase::applying ? 1 : 0);
+    if (key.round == state_.round() && key.fragment.value() < closed) return true;
     const auto made_of = basis(key.fragment);
     if (key.round != state_.round() || !made_of || key.attempt > made_of->attempt) return false;
     return key.leg == Leg::mean ? key.attempt < made_of->attempt : !made_of->contributes(key.origin);

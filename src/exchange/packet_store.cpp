@@ -29,10 +29,11 @@ void PacketStore::discard_received(const site_action::DiscardPackets& discard, S
     });
 }
 
-void PacketStore::discard_own_contributions(Round round, SiteId self) {
+void PacketStore::discard_own_contributions(Round round, FragmentId first, SiteId self) {
     std::erase_if(packets_, [&](const auto& entry) {
         const PacketKey& key = entry.first;
-        return key.leg == Leg::contribution && key.round == round && key.origin == self;
+        return key.leg == Leg::contribution && key.round == round && key.fragment >= first &&
+               key.origin == self;
     });
 }
 

@@ -21,7 +21,7 @@ class PacketStore {
     const Packet* find(const PacketKey& key) const;
 
     void discard_received(const site_action::DiscardPackets& discard, SiteId self);
-    void discard_own_contributions(Round round, SiteId self);
+    void discard_own_contributions(Round round, FragmentId first, SiteId self);  // from that fragment on
     // Everybody has the mean: only direct attempts' contributions are still asked for.
     void discard_contributions(Round round, FragmentId fragment);
     void forget_before(Round round);

@@ -52,10 +52,6 @@ std::shared_ptr<std::vector<float>> SiteExchange::buffer(std::int64_t elements) 
     return buffers_.emplace_back(std::make_shared<std::vector<float>>(size));
 }
 
-std::span<const float> SiteExchange::mean(FragmentId fragment) const {
-    return driver_.mean(fragment);
-}
-
 void SiteExchange::publish_state(const StateVersion& version, std::vector<std::span<const float>> parts) {
     driver_.published_state().publish(version, std::move(parts));
 }

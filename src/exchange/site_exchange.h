@@ -3,7 +3,7 @@
 //
 // The worker's loop: take the next order, do it, tell the event that rounds/site_events.h names for it; between
 // inner steps look with `next_order(now)` whether the work was dropped. A Δ is handed over with `contribute`; a mean
-// is read from `mean` after ApplyCommit and before CommitApplied.
+// comes with ApplyCommit and is read before CommitApplied.
 //
 // Threads: all calls from the worker's one thread. Errors: what goes wrong on the exchange's thread is thrown by the
 // next call here. Destruction ends the thread; the transport then says goodbye when it is destroyed.
@@ -36,7 +36,6 @@ class SiteExchange {
     void contribute(Contribution contribution);
     // Buffers for Δ of `elements`, used again once no packet is a view of them: no page faults, no zeroing.
     std::shared_ptr<std::vector<float>> buffer(std::int64_t elements);
-    std::span<const float> mean(FragmentId fragment) const;
 
     // Joiners read the state while it is published; withdraw it before changing it.
     void publish_state(const StateVersion& version, std::vector<std::span<const float>> parts);
@@ -57,7 +56,7 @@ class SiteExchange {
 
     const Clock& clock_;
     SiteTransport& transport_;
-    SiteDriver driver_;  // of thread_, but for mean() and published_state()
+    SiteDriver driver_;  // of thread_, but for published_state()
     std::vector<std::shared_ptr<std::vector<float>>>
         buffers_;  // shared with the packets that are views of them
 

@@ -21,8 +21,9 @@ struct WireIndex {
     std::uint64_t hash_low = 0;
     std::int64_t elements = 0;
     std::int64_t piece_elements = kPieceElements;
+    std::int64_t fragments_applied = 0;
 };
-static_assert(sizeof(WireIndex) == 48);
+static_assert(sizeof(WireIndex) == 56);
 
 template <class Parts>
 std::int64_t total_elements(const Parts& parts) {
@@ -103,7 +104,8 @@ Frame PublishedState::index_frame(SiteId to) {
         hashes_.push_back(xxh3_64(piece_bytes(parts_, piece)));
     }
     const WireIndex index{version_.round.value(),  version_.step.value(),  version_.state_hash.high,
-                          version_.state_hash.low, total_elements(parts_), kPieceElements};
+                          version_.state_hash.low, total_elements(parts_), kPieceElements,
+                          version_.fragments_applied};
     std::vector<std::byte> bytes(sizeof(index) + hashes_.size() * sizeof(std::uint64_t));
     std::memcpy(bytes.data(), &index, sizeof(index));
     if (!hashes_.empty()) {
@@ -156,7 +158,8 @@ void StateFetcher::take_index(const Frame& frame) {
         return;
     }
     Index index;
-    index.version = {Round(wire.round), Step(wire.step), {wire.hash_high, wire.hash_low}};
+    index.version = {Round(wire.round), Step(wire.step), {wire.hash_high, wire.hash_low},
+                     wire.fragments_applied};
     index.hashes.resize(pieces);
     if (pieces > 0)
         std::memcpy(index.hashes.data(), bytes.data() + sizeof(wire), bytes.size() - sizeof(wire));

@@ -24,6 +24,7 @@ struct StateVersion {
     Round round;  // the next to apply
     Step step;
     Hash128 state_hash;
+    std::int64_t fragments_applied = 0;  // of that round
     auto operator<=>(const StateVersion&) const = default;
 };
 

@@ -36,7 +36,12 @@ void TrafficCount::received(const PacketKey& key, const Packet& packet) {
     traffic.payload_bytes_received += payload_bytes(packet);
 }
 
-RoundTraffic TrafficCount::close(Round round, TimePoint now, std::vector<PeerCounters> counters) {
+void TrafficCount::end(Round round, FragmentId fragment, TimePoint now) {
+    Open& open = open_[{round, fragment}];
+    if (open.has_begun) open.traffic.seconds = seconds(now - open.begin);
+}
+
+RoundTraffic TrafficCount::close(Round round, std::vector<PeerCounters> counters) {
     RoundTraffic closed{.round = round, .peers = counters};
     for (PeerCounters& peer : closed.peers) {
         const auto before = std::ranges::find(before_, peer.site, &PeerCounters::site);
@@ -52,7 +57,6 @@ RoundTraffic TrafficCount::close(Round round, TimePoint now, std::vector<PeerCou
     for (auto& [key, open] : open_) {
         if (key.first != round) continue;
         open.traffic.fragment = key.second;
-        if (open.has_begun) open.traffic.seconds = seconds(now - open.begin);
         closed.seconds = std::max(closed.seconds, open.traffic.seconds);
         closed.fragments.push_back(open.traffic);
     }

@@ -36,8 +36,9 @@ class TrafficCount {
     void begin(Round round, FragmentId fragment, TimePoint now);
     void sent(const PacketKey& key, const Packet& packet);
     void received(const PacketKey& key, const Packet& packet);
+    void end(Round round, FragmentId fragment, TimePoint now);  // its commit is here
     // The round is over: what it moved. `counters` are the transport's, which never go back.
-    RoundTraffic close(Round round, TimePoint now, std::vector<PeerCounters> counters);
+    RoundTraffic close(Round round, std::vector<PeerCounters> counters);
 
   private:
     struct Open {

@@ -210,16 +210,18 @@ std::vector<TensorKind> Island::tensor_kinds() const {
     return {TensorKind::parameter, TensorKind::first_moment, TensorKind::second_moment};
 }
 
-void Island::collect(TensorKind kind, const VisitTensor& visit) {
+void Island::collect(TensorKind kind, const VisitTensor& visit, const SelectTensor& select) {
     for (const TensorSpec& spec : state_->tensors) {
+        if (select && !select(spec)) continue;
         const BufferView whole = state_->whole(kind, spec);
         state_->layout_of(kind).collect(spec.name, state_->pieces(kind, spec.name), whole);
         if (whole.count > 0) visit(spec, whole);
     }
 }
 
-void Island::distribute(TensorKind kind, const VisitTensor& fill) {
+void Island::distribute(TensorKind kind, const VisitTensor& fill, const SelectTensor& select) {
     for (const TensorSpec& spec : state_->tensors) {
+        if (select && !select(spec)) continue;
         const BufferView whole = state_->whole(kind, spec);
         if (state_->links.rank == Rank(0)) fill(spec, whole);
         state_->layout_of(kind).distribute(spec.name, whole, state_->pieces(kind, spec.name));
@@ -230,16 +232,18 @@ std::int64_t Island::parameter_count() const {
     return atl::parameter_count(state_->options.model);
 }
 
-void Island::copy_parameters(std::span<float> destination) {
-    collect(TensorKind::parameter, [&](const TensorSpec& spec, BufferView whole) {
+void Island::copy_parameters(std::span<float> destination, const SelectTensor& select) {
+    const auto copy = [&](const TensorSpec& spec, BufferView whole) {
         if (!destination.empty()) copy_as_float(whole, state_->part_of(spec, destination));
-    });
+    };
+    collect(TensorKind::parameter, copy, select);
 }
 
-void Island::set_parameters(std::span<const float> source) {
-    distribute(TensorKind::parameter, [&](const TensorSpec& spec, BufferView whole) {
+void Island::set_parameters(std::span<const float> source, const SelectTensor& select) {
+    const auto copy = [&](const TensorSpec& spec, BufferView whole) {
         copy_from_float(state_->part_of(spec, source), whole);
-    });
+    };
+    distribute(TensorKind::parameter, copy, select);
 }
 
 std::string Island::parameters_blake2b() {

@@ -64,15 +64,17 @@ class Island {
     // Collective: every tensor of a kind, whole, in the model's order. collect shows them where they are whole: on the
     // gateway, and on ranks that hold all of them anyway. distribute has them written on the gateway, and brings them to
     // whoever holds part of them. A view is valid during the call alone.
+    // All ranks select the same ones; without a selection it is all.
     using VisitTensor = std::function<void(const TensorSpec&, BufferView whole)>;
-    void collect(TensorKind kind, const VisitTensor& visit);
-    void distribute(TensorKind kind, const VisitTensor& fill);
+    using SelectTensor = std::function<bool(const TensorSpec&)>;
+    void collect(TensorKind kind, const VisitTensor& visit, const SelectTensor& select = {});
+    void distribute(TensorKind kind, const VisitTensor& fill, const SelectTensor& select = {});
 
     // Collective: all parameters as fp32, tensors sorted by name, one behind the other: what the outer loop works on.
-    // Spans that are empty take no part in it but for this rank's boxes.
+    // Spans that are empty take no part in it but for this rank's boxes; tensors that are not selected keep their place.
     std::int64_t parameter_count() const;
-    void copy_parameters(std::span<float> destination);
-    void set_parameters(std::span<const float> source);
+    void copy_parameters(std::span<float> destination, const SelectTensor& select = {});
+    void set_parameters(std::span<const float> source, const SelectTensor& select = {});
     std::string
     parameters_blake2b();  // collective: of the bytes copy_parameters gives; "" where they are not whole
 

@@ -7,14 +7,19 @@
 
 namespace atl {
 
-OuterRule outer_rule(bool average, double momentum, bool nesterov) {
-    if (average) return OuterRule::average;
+OuterRule outer_rule(std::string_view method, double momentum, bool nesterov) {
+    if (method == "average") return OuterRule::average;
+    if (method == "adam") return OuterRule::adam;
     if (momentum == 0) return OuterRule::sgd;
     return nesterov ? OuterRule::nesterov : OuterRule::heavy_ball;
 }
 
 bool has_momentum(OuterRule rule) {
-    return rule == OuterRule::heavy_ball || rule == OuterRule::nesterov;
+    return rule == OuterRule::heavy_ball || rule == OuterRule::nesterov || rule == OuterRule::adam;
+}
+
+bool has_second_moment(OuterRule rule) {
+    return rule == OuterRule::adam;
 }
 
 void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta) {
@@ -23,16 +28,25 @@ void contribution(std::span<const float> anchor, std::span<const float> local, s
     kernels::subtract(anchor, local, delta);
 }
 
-void outer_step(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
-                std::span<float> momentum) {
+void outer_step(const OuterSettings& settings, Round round, std::span<const float> mean_delta,
+                std::span<float> anchor, const OuterMoments& moments) {
+    if (settings.rule == OuterRule::adam) {
+        kernels::outer_adam_step({.learning_rate = settings.lr,
+                                  .first_decay = settings.momentum,
+                                  .second_decay = settings.second_decay,
+                                  .epsilon = settings.epsilon,
+                                  .step = round.value() + 1},
+                                 mean_delta, anchor, moments.momentum, moments.second);
+        return;
+    }
     const bool average = settings.rule == OuterRule::average;
     const bool with_momentum = has_momentum(settings.rule);
     ATOLL_CHECK_EQ(mean_delta.size(), anchor.size());
-    if (with_momentum) ATOLL_CHECK_EQ(momentum.size(), anchor.size());
+    if (with_momentum) ATOLL_CHECK_EQ(moments.momentum.size(), anchor.size());
     kernels::outer_sgd_step({.learning_rate = average ? 1.0f : settings.lr,
                              .momentum = with_momentum ? settings.momentum : 0.0f,
                              .nesterov = settings.rule == OuterRule::nesterov},
-                            mean_delta, anchor, momentum);
+                            mean_delta, anchor, moments.momentum);
 }
 
 void mix_into_local(float alpha, std::span<const float> anchor, std::span<float> local) {
@@ -40,9 +54,9 @@ void mix_into_local(float alpha, std::span<const float> anchor, std::span<float>
     kernels::interpolate(anchor, 1 - alpha, local);
 }
 
-void apply_outer(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
-                 std::span<float> momentum, std::span<float> local) {
-    outer_step(settings, mean_delta, anchor, momentum);
+void apply_outer(const OuterSettings& settings, Round round, std::span<const float> mean_delta,
+                 std::span<float> anchor, const OuterMoments& moments, std::span<float> local) {
+    outer_step(settings, round, mean_delta, anchor, moments);
     mix_into_local(settings.alpha, anchor, local);
 }
 
@@ -52,6 +66,7 @@ bool equal_on_all_sites(OuterRule rule) {
         case OuterRule::sgd:
         case OuterRule::heavy_ball:
         case OuterRule::nesterov:
+        case OuterRule::adam:
             return true;
     }
     ATOLL_CHECK(false, "rule {}", static_cast<int>(rule));

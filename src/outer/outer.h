@@ -6,6 +6,7 @@
 //   sgd:        θ ← θ − γ·Δ
 //   heavy_ball: m ← μ·m + Δ;  θ ← θ − γ·m
 //   nesterov:   m ← μ·m + Δ;  θ ← θ − γ·(Δ + μ·m)          (m starts at zero; no dampening)
+//   adam:       m ← μ·m + (1 − μ)·Δ;  v ← β₂·v + (1 − β₂)·Δ²;  θ ← θ − γ·m̂ / (√v̂ + ε)   (bias-corrected)
 //   θ_m ← θ_m + (1 − α)·(θ − θ_m)                          (α = 0: a plain copy)
 //
 // Every operation is rounded separately, so all sites get the same bits on every processor.
@@ -17,36 +18,48 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+
+#include "core/ids.h"
 
 namespace atl {
 
 // average: the mean of the sites' parameters, which is SGD with lr 1.
-enum class OuterRule { average, sgd, heavy_ball, nesterov };
+enum class OuterRule { average, sgd, heavy_ball, nesterov, adam };
 
 struct OuterSettings {
     OuterRule rule = OuterRule::nesterov;
     float lr = 0.6f;        // γ, resolved; not used by average
     float momentum = 0.9f;  // μ; not used by average and sgd
+    float second_decay = 0.99f;  // β₂, of adam
+    float epsilon = 1e-8f;       // ε, of adam
     float alpha = 0.0f;     // share of the local value that survives an apply
 };
 
-// The rule that `outer.method`, `outer.momentum` and `outer.nesterov` ask for; no momentum = SGD.
-OuterRule outer_rule(bool average, double momentum, bool nesterov);
+// The rule of a method's name and numbers: "average", "adam", or "diloco", where no momentum is SGD.
+OuterRule outer_rule(std::string_view method, double momentum, bool nesterov);
 bool has_momentum(OuterRule rule);
+bool has_second_moment(OuterRule rule);
+
+// What an outer step changes beside the anchor. Spans that a rule does not need may be empty.
+struct OuterMoments {
+    std::span<float> momentum;
+    std::span<float> second;
+};
 
 // delta ← anchor − local. `delta` may be `local`.
 void contribution(std::span<const float> anchor, std::span<const float> local, std::span<float> delta);
 
-// One outer step: anchor and momentum from the mean. `momentum` is not read for rules without.
-void outer_step(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
-                std::span<float> momentum);
+// One outer step: anchor and moments from the mean of `round`, the run's first being 0.
+void outer_step(const OuterSettings& settings, Round round, std::span<const float> mean_delta,
+                std::span<float> anchor, const OuterMoments& moments);
 
 // local ← local + (1 − alpha)·(anchor − local): alpha is the share of the local value that stays.
 void mix_into_local(float alpha, std::span<const float> anchor, std::span<float> local);
 
 // What a commit does: outer_step, then mix_into_local. The next Δ is measured from the anchor, never from the mix.
-void apply_outer(const OuterSettings& settings, std::span<const float> mean_delta, std::span<float> anchor,
-                 std::span<float> momentum, std::span<float> local);
+void apply_outer(const OuterSettings& settings, Round round, std::span<const float> mean_delta,
+                 std::span<float> anchor, const OuterMoments& moments, std::span<float> local);
 
 // All sites hold the same anchor after a commit, so any one of them can be evaluated and exported.
 bool equal_on_all_sites(OuterRule rule);

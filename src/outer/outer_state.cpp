@@ -1,12 +1,13 @@
 #include "outer/outer_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/check.h"
 
 namespace atl {
 
-OuterFragment::OuterFragment(std::vector<OuterSlice> slices, bool with_momentum, bool with_residual)
+OuterFragment::OuterFragment(std::vector<OuterSlice> slices, const OuterBuffers& buffers)
     : slices_(std::move(slices)) {
     std::int64_t elements = 0;
     for (const auto& slice : slices_) {
@@ -15,8 +16,27 @@ OuterFragment::OuterFragment(std::vector<OuterSlice> slices, bool with_momentum,
     }
     const auto size = static_cast<std::size_t>(elements);
     anchor_.resize(size);
-    if (with_momentum) momentum_.resize(size);
-    if (with_residual) residual_.resize(size);
+    if (buffers.momentum) momentum_.resize(size);
+    if (buffers.second_moment) second_moment_.resize(size);
+    if (buffers.residual) residual_.resize(size);
+}
+
+void OuterFragment::gather(std::span<const float> parameters, std::span<float> part) const {
+    ATOLL_CHECK_EQ(part.size(), anchor_.size());
+    for (const OuterSlice& slice : slices_) {
+        const auto from = parameters.subspan(static_cast<std::size_t>(slice.first_parameter),
+                                             static_cast<std::size_t>(slice.elements));
+        std::ranges::copy(from, part.begin() + slice.begin);
+    }
+}
+
+void OuterFragment::scatter(std::span<const float> part, std::span<float> parameters) const {
+    ATOLL_CHECK_EQ(part.size(), anchor_.size());
+    for (const OuterSlice& slice : slices_) {
+        const auto from = part.subspan(static_cast<std::size_t>(slice.begin),
+                                       static_cast<std::size_t>(slice.elements));
+        std::ranges::copy(from, parameters.begin() + slice.first_parameter);
+    }
 }
 
 std::vector<OuterFragment::Section> OuterFragment::sections() {
@@ -32,19 +52,10 @@ std::vector<OuterFragment::Section> OuterFragment::sections() {
     };
     add("anchor/", anchor_);
     add("outer_momentum/", momentum_);
+    add("outer_second/", second_moment_);
     add("residual/", residual_);
+    add("pending/", pending_);
     return sections;
-}
-
-std::vector<OuterSlice> consecutive_slices(
-    const std::vector<std::pair<std::string, std::int64_t>>& tensors_and_elements) {
-    std::vector<OuterSlice> slices;
-    std::int64_t begin = 0;
-    for (const auto& [tensor, elements] : tensors_and_elements) {
-        slices.push_back({tensor, begin, elements});
-        begin += elements;
-    }
-    return slices;
 }
 
 }  // namespace atl

@@ -44,6 +44,12 @@ std::string View::called(SiteId site) const {
     return known != nullptr ? known->info.name : fmt::format("{}", site);
 }
 
+const std::vector<Commit>& View::commits_of(Round which) const {
+    static const std::vector<Commit> kNone;
+    if (which == round) return open_commits;
+    return !commits.empty() && commits.front().round == which ? commits : kNone;
+}
+
 const AttemptPlan* View::attempt(FragmentId fragment) const {
     for (const AttemptPlan& plan : attempts) {
         if (plan.fragment == fragment) return &plan;

@@ -19,7 +19,8 @@ namespace atl {
 struct CheckpointRef {
     Step step;
     Round round;         // the round that is open at that step (its plan is needed to go on)
-    Hash128 state_hash;  // of the state that round began with
+    Hash128 state_hash;
+    std::int64_t fragments_applied = 0;  // of that round
     auto operator<=>(const CheckpointRef&) const = default;
 };
 
@@ -112,6 +113,7 @@ struct Report {
     Phase phase = Phase::starting;
     Round round;                 // the next round to apply; meaningless while starting
     Step steps_done;             // inner steps
+    std::int64_t fragments_applied = 0;  // of that round
     Hash128 state_hash;          // of the committed state it holds; meaningless while starting or loading
     std::uint64_t progress = 0;  // grows whenever anything moved: a step, a packet, a piece of state
     bool leaving = false;        // wants to leave at the next quiescent point
@@ -130,7 +132,8 @@ struct StartFrom {
     Kind kind = Kind::initial;
     Step step;
     Round round;
-    Hash128 state_hash;  // checkpoint only
+    Hash128 state_hash;                  // checkpoint only
+    std::int64_t fragments_applied = 0;  // of that round; checkpoint only
     std::string reason;
     bool operator==(const StartFrom&) const = default;
 };
@@ -147,8 +150,9 @@ struct SiteView {
     SiteInfo info;
     Standing standing = Standing::joining;
     Phase phase = Phase::starting;
-    Round round;           // the next round it will apply
-    bool blocked = false;  // it misses contributions, so its own means can't be due
+    Round round;                         // the next round it will apply
+    std::int64_t fragments_started = 0;  // of that round: its contribution is declared
+    bool blocked = false;  // it misses contributions to the last of them, so its own means can't be due
     std::string reason;    // of the standing
     bool operator==(const SiteView&) const = default;
 };
@@ -163,6 +167,7 @@ struct View {
     std::optional<StartFrom> start;       // until the round it leads to is committed
     std::optional<RoundPlan> plan;        // the open round
     std::vector<AttemptPlan> attempts;    // the newest of each fragment of the open round
+    std::vector<Commit> open_commits;     // of the open round, in fragment order
     std::vector<Commit> commits;          // of the last committed round, in fragment order
     std::optional<Evaluation> evaluation;  // of the newest round whose shares are all there, in sum
     std::optional<Ending> ending;
@@ -174,6 +179,7 @@ struct View {
     const SiteView* find(SiteId site) const;
     std::string called(SiteId site) const;  // its name, or its number while it has never been seen
     const AttemptPlan* attempt(FragmentId fragment) const;
+    const std::vector<Commit>& commits_of(Round round) const;  // as far as the view has them
 };
 
 }  // namespace atl

@@ -86,7 +86,9 @@ bool CoordinatorState::Data::advance_fragment(RoundRecord& round, AttemptPlan& a
         held.push_back({member, current ? report->held : std::nullopt});
     }
     const CommitVerdict verdict = judge_commit(held, options.site_names);
-    if (verdict.kind == CommitVerdict::Kind::wait) return false;
+    // Fragments are committed in their order: a state is known by how many of its round it has.
+    const bool has_its_turn = attempt.fragment.value() == std::int64_t(round.commits.size());
+    if (verdict.kind == CommitVerdict::Kind::wait || !has_its_turn) return false;
     if (verdict.kind == CommitVerdict::Kind::commit) {
         commit(round, attempt, verdict.hash);
     } else {
@@ -101,6 +103,11 @@ CoordinatorState::Data::Exclusions CoordinatorState::Data::judge_contributions(
     const std::vector<SiteId> waiting = waiting_members(attempt.members);
     for (const Contributor& contributor : attempt.contributors) {
         const SiteId site = contributor.site;
+        // Who is left out of one fragment has dropped the round's work.
+        for (const AttemptPlan& earlier : round.attempts) {
+            if (earlier.fragment < attempt.fragment && !earlier.contributes(site))
+                out.sites[site] = fmt::format("it is out of the round since fragment {}", earlier.fragment);
+        }
         const FragmentReport* own = fragment_report(site, attempt);
         if (own != nullptr && own->contribution && !own->contribution->finite) {
             out.sites[site] = "its pseudo-gradient is not finite";
@@ -141,7 +148,9 @@ void CoordinatorState::Data::exclude_implausible(const AttemptPlan& attempt, Exc
         if (report == nullptr || !report->contribution || !report->contribution->finite) return;
         norms.push_back({contributor.site, total_norm(*report->contribution)});
     }
-    const std::vector<double> history(norm_history.begin(), norm_history.end());
+    std::vector<double> history;
+    if (const auto known = norm_history.find(attempt.fragment); known != norm_history.end())
+        history.assign(known->second.begin(), known->second.end());
     const std::vector<NormSuspect> suspects = implausible_norms(norms, history, options.norm_factor);
     // A test by size alone never stops the run.
     if (suspects.empty() || !enough(norms.size() - suspects.size() - out.sites.size())) return;
@@ -151,6 +160,7 @@ void CoordinatorState::Data::exclude_implausible(const AttemptPlan& attempt, Exc
 
 void CoordinatorState::Data::cut_off_sites(const RoundRecord& round, const AttemptPlan& attempt,
                                            TimePoint now) {
+    std::map<ComplaintEdge, TimePoint>& before = complaints[attempt.fragment];
     std::map<ComplaintEdge, TimePoint> current;
     for (const SiteId member : waiting_members(attempt.members)) {
         const FragmentReport* report = fragment_report(member, attempt);
@@ -158,18 +168,18 @@ void CoordinatorState::Data::cut_off_sites(const RoundRecord& round, const Attem
         for (const Complaint& complaint : report->complaints) {
             if (complaint.kind != ComplaintKind::missing || removed.contains(complaint.accused)) continue;
             const ComplaintEdge edge{member, complaint.accused};
-            const auto known = complaints.find(edge);
-            current[edge] = known == complaints.end() ? now : known->second;
+            const auto known = before.find(edge);
+            current[edge] = known == before.end() ? now : known->second;
         }
     }
-    complaints = current;
-    const bool ripe = std::any_of(complaints.begin(), complaints.end(), [&](const auto& complaint) {
+    before = current;
+    const bool ripe = std::any_of(current.begin(), current.end(), [&](const auto& complaint) {
         return now - complaint.second >= options.timeouts.complaint_window;
     });
     if (!ripe) return;
     std::vector<ComplaintEdge> edges;
     std::vector<std::string> words;
-    for (const auto& [edge, since] : complaints) {
+    for (const auto& [edge, since] : current) {
         edges.push_back(edge);
         words.push_back(fmt::format("site {} misses site {}", called(edge.first), called(edge.second)));
     }
@@ -181,7 +191,7 @@ void CoordinatorState::Data::cut_off_sites(const RoundRecord& round, const Attem
         decide(coordinator_action::Note{}, fmt::format("site {} is lost: {}", called(site), reason));
         remove(site, reason);
     }
-    complaints.clear();
+    before.clear();
 }
 
 bool CoordinatorState::Data::enough(std::size_t contributors) const {
@@ -273,19 +283,22 @@ void CoordinatorState::Data::commit(RoundRecord& round, const AttemptPlan& attem
     commit.state_before = round.plan.state_before;
     commit.chunks = round.plan.fragment(attempt.fragment).chunks();
     commit.hash = hash;
+    commit.apply_step = round.plan.apply_step(round.plan.fragment(attempt.fragment));
     commit.last_step = round.plan.last_step();
+    commit.fragments = std::int64_t(round.plan.fragments.size());
+    commit.numbers = round.plan.numbers;
+    std::deque<double>& norms = norm_history[attempt.fragment];
     for (const Contributor& contributor : attempt.contributors) {
         const FragmentReport* report = fragment_report(contributor.site, attempt);
         if (report == nullptr || !report->contribution) continue;
-        norm_history.push_back(total_norm(*report->contribution));
-        if (norm_history.size() > kNormHistory) norm_history.pop_front();
+        norms.push_back(total_norm(*report->contribution));
+        if (norms.size() > kNormHistory) norms.pop_front();
     }
-    const auto position = std::find_if(round.commits.begin(), round.commits.end(),
-                                       [&](const Commit& other) { return other.fragment > commit.fragment; });
-    round.commits.insert(position, commit);
+    round.commits.push_back(commit);
     decide(coordinator_action::StoreRound{round},
-           fmt::format("round {} attempt {} is committed by site {} as {}", commit.round, commit.attempt,
-                       site_list(options.site_names, commit.members), hash.hex()));
+           fmt::format("round {} {}attempt {} is committed by site {} as {}", commit.round,
+                       commit.fragments > 1 ? fmt::format("fragment {} ", commit.fragment) : "",
+                       commit.attempt, site_list(options.site_names, commit.members), hash.hex()));
 }
 
 void CoordinatorState::Data::finish_round(const RoundRecord& round) {

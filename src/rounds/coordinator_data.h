@@ -42,13 +42,16 @@ class CoordinatorState::Data {
     Round next_round() const;
     std::optional<Hash128> base_hash() const;
     std::optional<Hash128> base_hash(Round round) const;  // nothing is known about that round: none
+    // Of the state with so many of the round's fragments applied; none: there is no such state.
+    std::optional<Hash128> state_hash(Round round, std::int64_t fragments_applied) const;
     const RoundRecord* last_committed() const;
 
     // coordinator_start.cpp
     void advance_start(TimePoint now);
     void choose_start_point(TimePoint now);
     bool has_base_state(const KnownSite& site) const;  // holds what the next round begins with, or will
-    bool last_packets_are_kept() const;
+    // Does anybody who is there still hold the packets of the round's commits from this one on?
+    bool packets_are_kept(const RoundRecord& round, std::int64_t from) const;
     bool anybody_has_state() const;
     bool anybody_suspect() const;
     bool start_complete(TimePoint now) const;  // all who could begin have, or their time is up
@@ -60,7 +63,10 @@ class CoordinatorState::Data {
     void wait_for_quorum(std::size_t able, TimePoint now);
     void make_plan(const std::vector<SiteId>& contributors);
     Ledger ledger_before_plan(const std::vector<SiteId>& contributors) const;
-    std::vector<FragmentPlan> plan_fragments(Step last_step) const;
+    std::vector<FragmentPlan> fragment_layouts() const;
+    void plan_steps(RoundPlan& plan, std::int64_t& inner_steps) const;
+    std::int64_t site_steps(SiteId site, std::int64_t inner_steps) const;
+    void plan_fragments(RoundPlan& plan) const;
     void set_flags(RoundPlan& plan) const;
 
     // coordinator_attempt.cpp
@@ -95,8 +101,8 @@ class CoordinatorState::Data {
     std::map<SiteId, Removal> removed;
     std::map<FragmentId, Exclusions> excluded;      // judged anew with every report
     bool replan_due = false;                        // a resume reopened the round
-    std::map<ComplaintEdge, TimePoint> complaints;  // since when
-    std::deque<double> norm_history;
+    std::map<FragmentId, std::map<ComplaintEdge, TimePoint>> complaints;  // since when
+    std::map<FragmentId, std::deque<double>> norm_history;
     TimePoint grace_until;
     std::optional<TimePoint> start_deadline;  // for all sites to come, then for all to load
     std::optional<TimePoint> quorum_deadline;

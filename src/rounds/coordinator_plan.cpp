@@ -8,6 +8,8 @@
 #include "core/check.h"
 #include "rounds/attempt_plan.h"
 #include "rounds/coordinator_data.h"
+#include "rounds/fragment_schedule.h"
+#include "rounds/warmup.h"
 
 namespace atl {
 
@@ -78,7 +80,11 @@ Ledger CoordinatorState::Data::ledger_before_plan(const std::vector<SiteId>& con
     if (const RoundRecord* open = open_record()) {
         Ledger ledger = open->ledger;
         for (const SitePlan& site : open->plan.sites) {
-            if (!std::binary_search(contributors.begin(), contributors.end(), site.site))
+            // Part of what it trained on is in the run already.
+            const bool counted =
+                std::any_of(open->commits.begin(), open->commits.end(),
+                            [&](const Commit& commit) { return commit.contributes(site.site); });
+            if (!counted && !std::binary_search(contributors.begin(), contributors.end(), site.site))
                 ledger.give_back(site.site);
         }
         return ledger;
@@ -99,7 +105,8 @@ Ledger CoordinatorState::Data::ledger_before_plan(const std::vector<SiteId>& con
     return ledger;
 }
 
-std::vector<FragmentPlan> CoordinatorState::Data::plan_fragments(Step last_step) const {
+// The fragments as the first round has them, or as the sites say they are.
+std::vector<FragmentPlan> CoordinatorState::Data::fragment_layouts() const {
     std::vector<FragmentPlan> fragments;
     if (!record.rounds.empty()) {
         fragments = record.rounds.rbegin()->second.plan.fragments;
@@ -116,8 +123,38 @@ std::vector<FragmentPlan> CoordinatorState::Data::plan_fragments(Step last_step)
         }
     }
     ATOLL_CHECK(!fragments.empty(), "no site has said what its fragments are");
-    for (FragmentPlan& fragment : fragments) fragment.start_step = last_step;
     return fragments;
+}
+
+// How many steps the round has, and the numbers that depend on where in the run it is.
+void CoordinatorState::Data::plan_steps(RoundPlan& plan, std::int64_t& inner_steps) const {
+    const RunNumbers& numbers = options.numbers;
+    const auto fragments = static_cast<std::int64_t>(plan.fragments.size());
+    const OuterStep step =
+        warmed_up({.lr = numbers.method.outer_lr, .momentum = numbers.method.outer_momentum},
+                  numbers.warmup_rounds, plan.round);
+    plan.numbers = numbers.method;
+    plan.numbers.outer_lr = step.lr;
+    plan.numbers.outer_momentum = step.momentum;
+    inner_steps = round_steps(numbers.inner_steps, numbers.total_steps - plan.first_step.value(), fragments);
+    plan.numbers.overlap_steps = fitting_overlap(numbers.method.overlap_steps, inner_steps, fragments);
+}
+
+// Of a round with so many steps: all of them, or a slower site's part.
+std::int64_t CoordinatorState::Data::site_steps(SiteId site, std::int64_t inner_steps) const {
+    const RunNumbers& numbers = options.numbers;
+    const auto own = numbers.site_inner_steps.find(site);
+    if (own == numbers.site_inner_steps.end()) return inner_steps;
+    return std::clamp<std::int64_t>(inner_steps * own->second / numbers.inner_steps, 1, inner_steps);
+}
+
+void CoordinatorState::Data::plan_fragments(RoundPlan& plan) const {
+    const FragmentSchedule schedule{.inner_steps = static_cast<int>(plan.inner_steps()),
+                                    .fragments = static_cast<int>(plan.fragments.size()),
+                                    .overlap_steps = static_cast<int>(plan.numbers.overlap_steps),
+                                    .first_step = plan.first_step};
+    schedule.check();
+    for (FragmentPlan& fragment : plan.fragments) fragment.start_step = schedule.start_step(fragment.id);
 }
 
 void CoordinatorState::Data::set_flags(RoundPlan& plan) const {
@@ -139,6 +176,14 @@ void CoordinatorState::Data::set_flags(RoundPlan& plan) const {
         std::erase_if(plan.checkpoint_steps, [&](Step step) { return step >= *plan.stop_step; });
         plan.checkpoint_steps.push_back(*plan.stop_step);
     }
+    // Sites that do different numbers of steps meet at the round's end alone.
+    const bool in_step = std::all_of(plan.sites.begin(), plan.sites.end(), [&](const SitePlan& site) {
+        return !site.contributes || site.inner_steps == plan.inner_steps();
+    });
+    if (!in_step) {
+        if (plan.stop_step) plan.stop_step = plan.last_step();
+        if (!plan.checkpoint_steps.empty()) plan.checkpoint_steps = {plan.last_step()};
+    }
     const bool due =
         numbers.evaluate_interval > 0 && plan.round.next().value() % numbers.evaluate_interval == 0;
     plan.evaluate = due || last >= numbers.total_steps;
@@ -155,12 +200,14 @@ void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) 
     plan.round = next_round();
     plan.first_step = last == nullptr ? Step(0) : last->commits.front().last_step;
     plan.state_before = base_hash().value_or(membership.find(contributors.front())->report.state_hash);
-    plan.numbers = previous != nullptr ? previous->plan.numbers : options.numbers.method;
-    const std::int64_t inner_steps =
-        previous != nullptr
-            ? previous->plan.inner_steps()
-            : std::min(options.numbers.inner_steps, options.numbers.total_steps - plan.first_step.value());
-    if (previous != nullptr) {
+    plan.fragments = fragment_layouts();
+    std::int64_t inner_steps = 0;
+    if (previous == nullptr) {
+        plan_steps(plan, inner_steps);
+    } else {
+        inner_steps = previous->plan.inner_steps();
+        plan.numbers = previous->plan.numbers;
+        round.commits = previous->commits;
         for (const AttemptPlan& old : previous->attempts) {
             plan.first_attempt = std::max(plan.first_attempt, old.attempt.next());
         }
@@ -173,15 +220,16 @@ void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) 
             .site = id, .incarnation = site.info.incarnation, .contributes = contributes, .blocks = {}};
         if (contributes) {
             const auto lease = round.ledger.leases.find(id);
-            work.blocks =
-                lease != round.ledger.leases.end() ? lease->second : round.ledger.lease(id, inner_steps);
+            work.blocks = lease != round.ledger.leases.end()
+                              ? lease->second
+                              : round.ledger.lease(id, site_steps(id, inner_steps));
             work.inner_steps = block_count(work.blocks);
             work.weight = double(work.inner_steps);
         }
         plan.sites.push_back(work);
         membership.set_active(id);
     }
-    plan.fragments = plan_fragments(plan.last_step());
+    plan_fragments(plan);
     set_flags(plan);
     plan.reason =
         fmt::format("{} steps each by site {}", inner_steps, site_list(options.site_names, contributors));
@@ -191,7 +239,10 @@ void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) 
         plan.reason += "; " + std::exchange(change_reason, {});
     }
     for (const FragmentPlan& fragment : plan.fragments) {
-        round.attempts.push_back(first_attempt(plan, fragment, options.numbers.gather));
+        const auto number = std::size_t(fragment.id.value());
+        round.attempts.push_back(number < round.commits.size()
+                                     ? attempt_of(round.commits[number])
+                                     : first_attempt(plan, fragment, options.numbers.gather));
     }
     removed.clear();
     complaints.clear();

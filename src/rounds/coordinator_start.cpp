@@ -12,29 +12,27 @@ namespace atl {
 bool CoordinatorState::Data::has_base_state(const KnownSite& site) const {
     if (!site.live() || site.report.sequence == 0 || !site.report.has_state()) return false;
     const Round next = next_round();
-    if (site.report.round == next) {
-        const auto base = base_hash();
-        return !base || site.report.state_hash == *base;
-    }
-    if (site.report.round.next() != next) return false;
-    const auto before = base_hash(site.report.round);
-    return before && site.report.state_hash == *before && last_packets_are_kept();
+    const Round at = site.report.round;
+    if (at != next && at.next() != next) return false;
+    if (at == next && !base_hash()) return true;
+    const auto hash = state_hash(at, site.report.fragments_applied);
+    if (!hash || site.report.state_hash != *hash) return false;
+    const RoundRecord* commits = at == next ? open_record() : last_committed();
+    return commits == nullptr || packets_are_kept(*commits, site.report.fragments_applied);
 }
 
-// Does anybody who is there still hold the packets of the last commit? Without them a site one round behind is lost.
-bool CoordinatorState::Data::last_packets_are_kept() const {
-    const RoundRecord* last = last_committed();
-    if (last == nullptr) return false;
-    for (const SiteId member : last->commits.front().members) {
+// Without them a site that has not applied them is lost.
+bool CoordinatorState::Data::packets_are_kept(const RoundRecord& round, std::int64_t from) const {
+    const auto holds = [&](SiteId member) {
         const KnownSite* site = membership.find(member);
-        const SitePlan* then = last->plan.find(member);
-        if (site == nullptr || !site->live() || then == nullptr) continue;
-        if (site->info.incarnation == then->incarnation && site->report.has_state() &&
-            site->report.round >= last->plan.round) {
-            return true;
-        }
-    }
-    return false;
+        const SitePlan* then = round.plan.find(member);
+        return site != nullptr && site->live() && then != nullptr &&
+               site->info.incarnation == then->incarnation && site->report.has_state() &&
+               site->report.round >= round.plan.round;
+    };
+    return std::all_of(round.commits.begin() + from, round.commits.end(), [&](const Commit& commit) {
+        return std::any_of(commit.members.begin(), commit.members.end(), holds);
+    });
 }
 
 bool CoordinatorState::Data::anybody_has_state() const {
@@ -55,7 +53,8 @@ void CoordinatorState::Data::advance_start(TimePoint now) {
     if (anybody_suspect()) return;
     if (start_from) {
         // Whoever could load the chosen checkpoint may be gone: choose again.
-        const CheckpointRef chosen{start_from->step, start_from->round, start_from->state_hash};
+        const CheckpointRef chosen{start_from->step, start_from->round, start_from->state_hash,
+                                   start_from->fragments_applied};
         const bool loadable =
             start_from->kind == StartFrom::Kind::initial ||
             std::any_of(membership.sites().begin(), membership.sites().end(), [&](const auto& entry) {
@@ -87,8 +86,8 @@ void CoordinatorState::Data::choose_start_point(TimePoint now) {
         return;
     }
     const StartFrom start = choose_start(offers, [&](const CheckpointRef& checkpoint) {
-        const auto base = base_hash(checkpoint.round);
-        return base && *base == checkpoint.state_hash;
+        const auto hash = state_hash(checkpoint.round, checkpoint.fragments_applied);
+        return hash && *hash == checkpoint.state_hash;
     });
     const bool offered =
         std::any_of(offers.begin(), offers.end(), [](const auto& o) { return !o.second.empty(); });
@@ -112,7 +111,7 @@ void CoordinatorState::Data::choose_start_point(TimePoint now) {
         decide(coordinator_action::TruncateRounds{last}, fmt::format("rounds after {} are undone", last));
         const auto reopened = record.rounds.find(last);
         if (reopened != record.rounds.end()) {
-            reopened->second.commits.clear();
+            reopened->second.commits.resize(std::size_t(start.fragments_applied));
             reopened->second.resent.clear();
             decide(coordinator_action::StoreRound{reopened->second},
                    fmt::format("round {} is open again", last));

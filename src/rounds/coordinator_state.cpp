@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <span>
+
 #include "core/check.h"
 #include "rounds/coordinator_data.h"
 #include "rounds/overloaded.h"
@@ -45,8 +47,17 @@ std::optional<Hash128> CoordinatorState::Data::base_hash(Round round) const {
     if (found != record.rounds.end()) return found->second.plan.state_before;
     const auto before = record.rounds.find(Round(round.value() - 1));
     if (before != record.rounds.end() && before->second.committed())
-        return state_after(before->second.commits);
+        return state_after(before->second.plan.state_before, before->second.commits);
     return std::nullopt;
+}
+
+std::optional<Hash128> CoordinatorState::Data::state_hash(Round round, std::int64_t fragments_applied) const {
+    if (fragments_applied == 0) return base_hash(round);
+    const auto found = record.rounds.find(round);
+    if (found == record.rounds.end()) return std::nullopt;
+    const std::span commits(found->second.commits);
+    if (std::int64_t(commits.size()) < fragments_applied) return std::nullopt;
+    return state_after(found->second.plan.state_before, commits.first(std::size_t(fragments_applied)));
 }
 
 std::optional<Hash128> CoordinatorState::Data::base_hash() const {
@@ -164,6 +175,7 @@ void CoordinatorState::Data::refresh_view(TimePoint now) {
     if (const RoundRecord* open = open_record()) {
         next.plan = open->plan;
         next.attempts = open->attempts;
+        next.open_commits = open->commits;
     }
     if (const RoundRecord* last = last_committed()) next.commits = last->commits;
     for (const auto& [id, site] : membership.sites()) {
@@ -172,8 +184,11 @@ void CoordinatorState::Data::refresh_view(TimePoint now) {
         entry.standing = site.standing;
         entry.phase = site.report.phase;
         entry.round = site.report.round;
+        entry.fragments_started = site.report.fragments_applied;
         for (const FragmentReport& fragment : site.report.fragments) {
-            entry.blocked = entry.blocked || !fragment.missing_contributions.empty();
+            if (!fragment.contribution) continue;
+            entry.fragments_started = fragment.fragment.value() + 1;
+            entry.blocked = !fragment.missing_contributions.empty();
         }
         entry.reason = site.reason;
         next.sites.push_back(entry);

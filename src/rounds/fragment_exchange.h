@@ -24,6 +24,7 @@ class FragmentExchange {
     void drop_own();
     const std::optional<ContributionFacts>& facts() const { return facts_; }
     bool own_complete() const;  // every chunk is encoded
+    bool has_begun() const { return facts_ || !contributions_.empty() || !means_.empty(); }
 
     // The newest attempt, or the attempt of the commit. Void contributions of others are forgotten.
     void adopt(const AttemptPlan& attempt, std::int64_t chunks);

@@ -47,7 +47,8 @@ SiteInfo read_site(Fields fields) {
 }
 
 CheckpointRef read_checkpoint(Fields fields) {
-    CheckpointRef checkpoint{fields.id<Step>("step"), fields.id<Round>("round"), fields.hash("state_hash")};
+    CheckpointRef checkpoint{fields.id<Step>("step"), fields.id<Round>("round"), fields.hash("state_hash"),
+                             fields.count("fragments_applied")};
     fields.done();
     return checkpoint;
 }
@@ -132,6 +133,8 @@ MethodNumbers read_numbers(Fields fields) {
     numbers.outer_lr = fields.number("outer_lr");
     numbers.outer_momentum = fields.number("outer_momentum");
     numbers.nesterov = fields.boolean("nesterov");
+    numbers.second_decay = fields.number("second_decay");
+    numbers.epsilon = fields.number("epsilon");
     numbers.alpha = fields.number("alpha");
     numbers.overlap_steps = fields.count("overlap_steps");
     fields.done();
@@ -216,7 +219,10 @@ Commit read_commit(Fields fields) {
     commit.state_before = fields.hash("state_before");
     commit.chunks = fields.integer("chunks", 1, Fields::kMost);
     commit.hash = fields.hash("hash");
+    commit.apply_step = fields.id<Step>("apply_step");
     commit.last_step = fields.id<Step>("last_step");
+    commit.fragments = fields.integer("fragments", 1, Fields::kMost);
+    commit.numbers = read_numbers(fields.within("numbers"));
     const std::int64_t owned = commit.owners.empty()
                                    ? commit.chunks
                                    : commit.owners.back().first_chunk + commit.owners.back().chunks;
@@ -231,6 +237,7 @@ StartFrom read_start(Fields fields) {
     start.step = fields.id<Step>("step");
     start.round = fields.id<Round>("round");
     start.state_hash = fields.hash("state_hash");
+    start.fragments_applied = fields.count("fragments_applied");
     start.reason = fields.text("reason");
     fields.done();
     return start;
@@ -251,6 +258,7 @@ SiteView read_site_view(Fields fields) {
     site.standing = fields.enumeration("standing", Standing::refused);
     site.phase = fields.enumeration("phase", Phase::finished);
     site.round = fields.id<Round>("round");
+    site.fragments_started = fields.count("fragments_started");
     site.blocked = fields.boolean("blocked");
     site.reason = fields.text("reason");
     fields.done();
@@ -320,6 +328,7 @@ Report report_of(const nlohmann::json& body) {
     report.phase = fields.enumeration("phase", Phase::finished);
     report.round = fields.id<Round>("round");
     report.steps_done = fields.id<Step>("steps_done");
+    report.fragments_applied = fields.count("fragments_applied");
     report.state_hash = fields.hash("state_hash");
     report.progress = fields.unsigned_integer("progress");
     report.leaving = fields.boolean("leaving");
@@ -345,6 +354,7 @@ View view_of(const nlohmann::json& body) {
     view.start = read_optional(fields, "start", read_start);
     view.plan = read_optional(fields, "plan", read_plan);
     view.attempts = read_list(fields, "attempts", read_attempt);
+    view.open_commits = read_list(fields, "open_commits", read_commit);
     view.commits = read_list(fields, "commits", read_commit);
     view.evaluation = read_optional(fields, "evaluation", read_evaluation);
     view.ending = read_optional(fields, "ending", read_ending);

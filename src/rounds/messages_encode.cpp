@@ -29,7 +29,8 @@ Json write(const SiteInfo& site) {
 Json write(const CheckpointRef& checkpoint) {
     return {{"step", write(checkpoint.step)},
             {"round", write(checkpoint.round)},
-            {"state_hash", write(checkpoint.state_hash)}};
+            {"state_hash", write(checkpoint.state_hash)},
+            {"fragments_applied", checkpoint.fragments_applied}};
 }
 Json write(const Complaint& complaint) {
     return {{"accused", write(complaint.accused)}, {"kind", std::uint8_t(complaint.kind)}};
@@ -69,6 +70,8 @@ Json write(const MethodNumbers& numbers) {
             {"outer_lr", numbers.outer_lr},
             {"outer_momentum", numbers.outer_momentum},
             {"nesterov", numbers.nesterov},
+            {"second_decay", numbers.second_decay},
+            {"epsilon", numbers.epsilon},
             {"alpha", numbers.alpha},
             {"overlap_steps", numbers.overlap_steps}};
 }
@@ -116,22 +119,30 @@ Json write(const Commit& commit) {
             {"state_before", write(commit.state_before)},
             {"chunks", commit.chunks},
             {"hash", write(commit.hash)},
-            {"last_step", write(commit.last_step)}};
+            {"apply_step", write(commit.apply_step)},
+            {"last_step", write(commit.last_step)},
+            {"fragments", commit.fragments},
+            {"numbers", write(commit.numbers)}};
 }
 Json write(const StartFrom& start) {
     return {{"kind", std::uint8_t(start.kind)},
             {"step", write(start.step)},
             {"round", write(start.round)},
             {"state_hash", write(start.state_hash)},
+            {"fragments_applied", start.fragments_applied},
             {"reason", start.reason}};
 }
 Json write(const Ending& ending) {
     return {{"exit_code", ending.exit_code}, {"checkpoint", ending.checkpoint}, {"reason", ending.reason}};
 }
 Json write(const SiteView& site) {
-    return {{"info", write(site.info)},          {"standing", std::uint8_t(site.standing)},
-            {"phase", std::uint8_t(site.phase)}, {"round", write(site.round)},
-            {"blocked", site.blocked},           {"reason", site.reason}};
+    return {{"info", write(site.info)},
+            {"standing", std::uint8_t(site.standing)},
+            {"phase", std::uint8_t(site.phase)},
+            {"round", write(site.round)},
+            {"fragments_started", site.fragments_started},
+            {"blocked", site.blocked},
+            {"reason", site.reason}};
 }
 Json write(const Ledger& ledger) {
     Json leases = Json::array();
@@ -185,6 +196,7 @@ nlohmann::json message_json(const Report& report) {
             {"phase", std::uint8_t(report.phase)},
             {"round", write(report.round)},
             {"steps_done", write(report.steps_done)},
+            {"fragments_applied", report.fragments_applied},
             {"state_hash", write(report.state_hash)},
             {"progress", report.progress},
             {"leaving", report.leaving},
@@ -204,6 +216,7 @@ nlohmann::json message_json(const View& view) {
             {"start", view.start ? write(*view.start) : Json()},
             {"plan", view.plan ? write(*view.plan) : Json()},
             {"attempts", write_list(view.attempts)},
+            {"open_commits", write_list(view.open_commits)},
             {"commits", write_list(view.commits)},
             {"evaluation", view.evaluation ? write(*view.evaluation) : Json()},
             {"ending", view.ending ? write(*view.ending) : Json()},

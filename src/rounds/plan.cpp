@@ -66,6 +66,10 @@ const FragmentPlan& RoundPlan::fragment(FragmentId id) const {
     ATOLL_CHECK(false, "fragment {} is not in the plan of round {}", id, round);
 }
 
+Step RoundPlan::apply_step(const FragmentPlan& fragment) const {
+    return Step(fragment.start_step.value() + numbers.overlap_steps);
+}
+
 Hash128 RoundPlan::hash() const {
     HashInput input;
     input.add(run_id)
@@ -89,6 +93,7 @@ Hash128 RoundPlan::hash() const {
         input.add(part.id).add(part.elements).add(part.chunk_elements).add(part.start_step);
     }
     input.add(numbers.method).add(numbers.codec).add(numbers.outer_lr).add(numbers.outer_momentum);
+    input.add(numbers.second_decay).add(numbers.epsilon);
     input.add(numbers.nesterov).add(numbers.alpha).add(numbers.overlap_steps);
     input.add(std::int64_t(checkpoint_steps.size()));
     for (const Step step : checkpoint_steps) input.add(step);
@@ -127,11 +132,11 @@ AttemptPlan attempt_of(const Commit& commit) {
                        .reason = "committed"};
 }
 
-Hash128 state_after(const std::vector<Commit>& commits) {
-    ATOLL_CHECK(!commits.empty(), "a round without commits");
-    if (commits.size() == 1) return commits.front().hash;
+Hash128 state_after(const Hash128& state_before, std::span<const Commit> applied) {
+    if (applied.empty()) return state_before;
+    if (applied.size() == 1) return applied.front().hash;
     HashInput input;
-    for (const Commit& commit : commits) input.add(commit.hash);
+    for (const Commit& commit : applied) input.add(commit.hash);
     return input.hash();
 }
 

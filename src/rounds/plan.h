@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,10 @@ struct MethodNumbers {
     double outer_lr = 0;
     double outer_momentum = 0;
     bool nesterov = true;
+    double second_decay = 0;  // of a method with a second moment
+    double epsilon = 0;       // likewise
     double alpha = 0;                // share of the local weights kept when a mean is applied
-    std::int64_t overlap_steps = 0;  // τ: a mean is applied this many inner steps after its start
+    std::int64_t overlap_steps = 0;  // τ of this round: a mean is applied so many inner steps after its start
     bool operator==(const MethodNumbers&) const = default;
 };
 
@@ -59,7 +62,7 @@ struct RoundPlan {
     Hash128 state_before;         // of the state the round begins with
     Attempt first_attempt;        // 0, or beyond the attempts of an earlier plan of the same round
     std::vector<SitePlan> sites;  // members in SiteId order
-    std::vector<FragmentPlan> fragments;
+    std::vector<FragmentPlan> fragments;  // in the order of their starts; the last is applied at last_step()
     MethodNumbers numbers;
     std::vector<Step> checkpoint_steps;  // write a checkpoint when this step is done (inside the round) or,
                                          // for last_step(), when the round is applied
@@ -71,6 +74,8 @@ struct RoundPlan {
     Step last_step() const { return Step(first_step.value() + inner_steps()); }
     const SitePlan* find(SiteId site) const;  // null: not a member
     const FragmentPlan& fragment(FragmentId id) const;
+    // The inner steps done when the fragment's mean is applied: exactly then, neither before nor after.
+    Step apply_step(const FragmentPlan& fragment) const;
     Hash128 hash() const;
     bool operator==(const RoundPlan&) const = default;
 };
@@ -118,17 +123,22 @@ struct Commit {
     std::vector<SiteId> members;
     Hash128 state_before;  // the hash of the state the round began with
     std::int64_t chunks = 0;
-    Hash128 hash;    // h: also the hash of the state after it
-    Step last_step;  // inner steps done when it is applied
+    Hash128 hash;                // h
+    Step apply_step;             // inner steps done when it is applied
+    Step last_step;              // inner steps done when its round is over
+    std::int64_t fragments = 1;  // of its round
+    MethodNumbers numbers;       // of its round, for whoever applies it without ever having seen the plan
     bool contributes(SiteId site) const;
+    bool ends_round() const { return fragment.value() + 1 == fragments; }
     bool operator==(const Commit&) const = default;
 };
 
 // The attempt a commit was made of: who contributed, who owned, who keeps the packets.
 AttemptPlan attempt_of(const Commit& commit);
 
-// The hash of the state after a round: h of its only fragment, or XXH3-128 over the h of all in fragment order.
-Hash128 state_after(const std::vector<Commit>& commits);
+// The hash of a state: what its round began with if nothing of it is applied yet, else h of the only commit that is, or
+// XXH3-128 over the h of all that are, in fragment order.
+Hash128 state_after(const Hash128& state_before, std::span<const Commit> applied);
 
 // Splits `chunks` among the contributors in proportion to `shares` (same order; all > 0 together): contiguous,
 // complete, deterministic.

@@ -30,6 +30,7 @@ StartFrom choose_start(const std::map<SiteId, std::vector<CheckpointRef>>& offer
     start.step = chosen.step;
     start.round = chosen.round;
     start.state_hash = chosen.state_hash;
+    start.fragments_applied = chosen.fragments_applied;
     start.reason = common ? fmt::format("step {}: the newest checkpoint that all {} sites hold", chosen.step,
                                         offers.size())
                           : fmt::format("step {}: the newest checkpoint of any site; {} of {} sites hold it",

@@ -25,8 +25,10 @@ struct SiteState::Data {
     void adopt_plan();
     void adopt_attempts();
     void adopt_attempt(const AttemptPlan& attempt, std::int64_t chunks);
-    bool follow_commit(TimePoint now);  // false: no commit of this site's round is known
-    void write_checkpoint(const CheckpointRef& checkpoint, const std::string& reason);
+    const Commit* next_commit() const;    // of the fragment whose turn it is, if it is known
+    bool follow_commit(TimePoint now);    // false: there is none to apply now
+    bool packets_agree(const Commit& commit, FragmentExchange& exchange, TimePoint now);
+    void write_checkpoint(const std::string& reason);
 
     // site_exchange.cpp
     void on_packet(const site_event::PacketArrived& packet, TimePoint now);
@@ -42,12 +44,13 @@ struct SiteState::Data {
     void ask_committed_members(const Commit& commit, FragmentExchange& exchange, TimePoint now);
     bool owes(const FragmentExchange& exchange, SiteId peer) const;
     FragmentExchange& exchange(FragmentId fragment);
+    FragmentExchange* turn();  // the exchange of the fragment whose turn it is, if anything is known of it
     FragmentExchange* exchange_of(const PacketKey& key, bool create);
 
     // site_state.cpp
     void on_loaded(const site_event::StateLoaded& loaded, TimePoint now);
     void on_failed(const site_event::StateFailed& failed, TimePoint now);
-    void on_step(const site_event::StepDone& done);
+    void on_step(const site_event::StepDone& done, TimePoint now);
     void on_declared(const site_event::ContributionDeclared& declared);
     void on_applied(const site_event::CommitApplied& applied, TimePoint now);
     void on_checkpoint(const site_event::CheckpointWritten& written, TimePoint now);
@@ -55,7 +58,11 @@ struct SiteState::Data {
     void take_evaluation();
     void evaluate(const RoundPlan& done);
     void on_tick(TimePoint now);
+    void end_round(TimePoint now);
+    void write_planned_checkpoint();
     void drop_work(const std::string& reason);
+    bool apply_is_due() const;  // the work has come to where the next fragment is applied
+    Phase phase_in_round() const;
     void enter(Phase next, const std::string& reason);
     void act(SiteAction action, std::string reason) {
         decisions.push_back({std::move(action), std::move(reason)});
@@ -76,7 +83,8 @@ struct SiteState::Data {
     bool stopped = false;
 
     std::optional<RoundPlan> plan;  // of `round`, once seen
-    bool working = false;           // local steps or a contribution under `plan` exist
+    std::int64_t fragments_applied = 0;  // of `round`; the next is the one whose turn it is
+    bool working = false;                // local steps or a contribution under `plan` exist
     bool loading_checkpoint = false;
     std::map<FragmentId, FragmentExchange> current;  // of `round`
     std::map<FragmentId, FragmentExchange> early;    // of the round after it
@@ -89,7 +97,8 @@ struct SiteState::Data {
         int times = 0;
     };
     std::map<FragmentId, std::map<SiteId, Wait>> waits;
-    std::vector<Commit> applying;
+    std::optional<site_action::ApplyCommit> applying;
+    std::optional<std::pair<FragmentId, Attempt>> told_held;  // the coordinator knows that all of it is here
     std::optional<TimePoint> committed_asked;  // when packets of a commit were last asked for
     std::size_t committed_turn = 0;            // which member to ask next
     bool fetched_again = false;                // packets of the commit were forgotten once and fetched anew

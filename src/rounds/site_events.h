@@ -38,6 +38,7 @@ struct StateLoaded {
     Step step;  // inner steps done; beyond the plan's first step for a checkpoint inside a round
     Hash128 state_hash;
     std::optional<RoundPlan> plan;  // inside a round: the plan its local steps belong to
+    std::int64_t fragments_applied = 0;
 };
 struct StateFailed {  // could not be loaded or fetched
     std::string reason;
@@ -77,6 +78,7 @@ struct PacketsRequested {  // a peer asks for packets again
 };
 struct CommitApplied {
     Round round;
+    FragmentId fragment;
 };
 // After CommitApplied, by a site that contributed.
 struct RoundMeasured {
@@ -142,14 +144,17 @@ struct ReduceChunk {
     std::vector<Contributor> contributors;
 };
 // Apply the means (direct: the contributions) of the commit, outer step and residual update included; then
-// CommitApplied. Local weights become the outer ones as the plan's α says. Own residuals change only if
-// `contributed`; otherwise the own Δ is dropped.
+// CommitApplied. The fragment's local weights become the outer ones as the commit's α says. Own residuals change only
+// if `contributed`; otherwise there is no own Δ.
 struct ApplyCommit {
-    std::vector<Commit> commits;  // every fragment of the round, in fragment order
+    Commit commit;
     bool contributed = false;
+    Hash128 state_hash;  // of the state after it
 };
-struct DropContribution {  // the Δ of the open round is void; local weights go back to the outer ones
+// The work of the open round is void, from this fragment on; local weights go back to the outer ones.
+struct DropContribution {
     Round round;
+    FragmentId first;
 };
 struct ForgetPackets {  // release everything stored for rounds before this one
     Round before;

@@ -17,6 +17,11 @@ FragmentExchange& SiteState::Data::exchange(FragmentId fragment) {
     return current.try_emplace(fragment, self()).first->second;
 }
 
+FragmentExchange* SiteState::Data::turn() {
+    const auto found = current.find(FragmentId(static_cast<std::int32_t>(fragments_applied)));
+    return found == current.end() ? nullptr : &found->second;
+}
+
 FragmentExchange* SiteState::Data::exchange_of(const PacketKey& key, bool create) {
     std::map<FragmentId, FragmentExchange>* where = nullptr;
     if (key.round == round) where = &current;
@@ -41,7 +46,7 @@ void SiteState::Data::send_own(FragmentExchange& exchange) {
 }
 
 void SiteState::Data::on_encoded(const site_event::ContributionEncoded& chunk) {
-    if (phase != Phase::exchanging || !working) return;
+    if ((phase != Phase::exchanging && phase != Phase::training) || !working) return;
     FragmentExchange& mine = exchange(chunk.fragment);
     mine.encoded(chunk.chunk, chunk.digest);
     ++progress;
@@ -116,24 +121,27 @@ void SiteState::Data::on_request(const site_event::PacketsRequested& request) {
 }
 
 void SiteState::Data::check_holding() {
-    if (phase != Phase::exchanging || current.empty()) return;
-    const bool holds = std::all_of(current.begin(), current.end(), [](const auto& entry) {
-        return entry.second.holds_all() && entry.second.complaints.empty();
-    });
-    const bool member = std::all_of(current.begin(), current.end(), [&](const auto& entry) {
-        return entry.second.attempt() && entry.second.attempt()->is_member(self());
-    });
-    if (holds && member && view.round == round) enter(Phase::holding, "every mean is here");
+    const FragmentExchange* mine = turn();
+    if (mine == nullptr || view.round != round || (phase != Phase::exchanging && phase != Phase::training))
+        return;
+    if (!mine->holds_all() || !mine->complaints.empty() || !mine->attempt()->is_member(self())) return;
+    if (phase == Phase::exchanging) return enter(Phase::holding, "every mean is here");
+    const std::pair held(mine->attempt()->fragment, mine->attempt()->attempt);
+    if (told_held == held) return;
+    told_held = held;
+    ++progress;
+    act(site_action::ReportNow{}, "every mean is here before it is due");
 }
 
 // Can the peer be expected to have sent by now?
 bool SiteState::Data::owes(const FragmentExchange& exchange, SiteId peer) const {
     const SiteView* site = view.find(peer);
     if (site == nullptr || is_gone(site->standing) || site->round != round) return false;
-    if (site->phase != Phase::exchanging && site->phase != Phase::holding) return false;
+    const std::int64_t number = exchange.attempt()->fragment.value();
+    if (site->fragments_started <= number) return false;
     const std::vector<SiteId> contributions = exchange.missing_contributions();
     if (std::find(contributions.begin(), contributions.end(), peer) != contributions.end()) return true;
-    return !site->blocked;
+    return !site->blocked || site->fragments_started > number + 1;
 }
 
 void SiteState::Data::ask_owing_peers(FragmentExchange& exchange, TimePoint now) {
@@ -188,10 +196,10 @@ void SiteState::Data::ask_committed_members(const Commit& commit, FragmentExchan
 }
 
 void SiteState::Data::ask_again(TimePoint now) {
-    if (phase != Phase::exchanging || view.round != round) return;
-    for (auto& [fragment, mine] : current) {
-        if (mine.attempt() && mine.attempt()->is_member(self())) ask_owing_peers(mine, now);
-    }
+    FragmentExchange* mine = turn();
+    if (mine == nullptr || view.round != round) return;
+    const bool under_way = phase == Phase::exchanging || (phase == Phase::training && mine->facts());
+    if (under_way && mine->attempt() && mine->attempt()->is_member(self())) ask_owing_peers(*mine, now);
 }
 
 }  // namespace atl

@@ -18,9 +18,32 @@ void SiteState::Data::enter(Phase next, const std::string& reason) {
 void SiteState::Data::drop_work(const std::string& reason) {
     if (!working) return;
     working = false;
-    for (auto& [fragment, exchange] : current) exchange.drop_own();
+    const FragmentId first(static_cast<std::int32_t>(fragments_applied));
+    for (auto entry = current.lower_bound(first); entry != current.end(); ++entry) entry->second.drop_own();
     if (plan) steps_done = plan->first_step;
-    act(site_action::DropContribution{round}, reason);
+    act(site_action::DropContribution{round, first}, reason);
+}
+
+bool SiteState::Data::apply_is_due() const {
+    if (!working || !plan || phase == Phase::ready) return true;
+    const auto next = static_cast<std::size_t>(fragments_applied);
+    ATOLL_CHECK_LT(next, plan->fragments.size(), "fragments applied in round {}", round);
+    // A site with fewer steps than others has done all of its own.
+    const Step own_end(plan->first_step.value() + plan->find(self())->inner_steps);
+    return steps_done >= std::min(plan->apply_step(plan->fragments[next]), own_end);
+}
+
+// Inside a round. A site with nothing to train waits for every mean in turn; one that works, only where it can't go on.
+Phase SiteState::Data::phase_in_round() const {
+    const FragmentId next(static_cast<std::int32_t>(fragments_applied));
+    const auto found = current.find(next);
+    if (working) {
+        const bool declared = found != current.end() && found->second.facts();
+        return declared && apply_is_due() ? Phase::exchanging : Phase::training;
+    }
+    const bool member = found != current.end() && found->second.attempt() &&
+                        found->second.attempt()->is_member(self());
+    return member ? Phase::exchanging : Phase::ready;
 }
 
 void SiteState::Data::on_loaded(const site_event::StateLoaded& loaded, TimePoint now) {
@@ -30,7 +53,12 @@ void SiteState::Data::on_loaded(const site_event::StateLoaded& loaded, TimePoint
     state_hash = loaded.state_hash;
     plan = loaded.plan;
     working = loaded.plan.has_value();
-    if (plan) checkpoint_written = CheckpointRef{loaded.step, loaded.round, loaded.state_hash};
+    fragments_applied = loaded.fragments_applied;
+    told_held.reset();
+    if (plan) {
+        checkpoint_written =
+            CheckpointRef{loaded.step, loaded.round, loaded.state_hash, loaded.fragments_applied};
+    }
     current.clear();
     early.clear();
     kept.clear();
@@ -49,25 +77,38 @@ void SiteState::Data::on_failed(const site_event::StateFailed& failed, TimePoint
     enter(Phase::starting, "the state could not be fetched: " + failed.reason);
 }
 
-void SiteState::Data::on_step(const site_event::StepDone& done) {
+void SiteState::Data::on_step(const site_event::StepDone& done, TimePoint now) {
     if (phase != Phase::training || !plan) return;
     steps_done = done.step;
     ++progress;
-    if (done.step == plan->last_step()) return;  // its checkpoint is written when the round is applied
-    const auto& steps = plan->checkpoint_steps;
-    if (std::find(steps.begin(), steps.end(), done.step) == steps.end()) return;
-    write_checkpoint({done.step, round, state_hash}, fmt::format("the plan of round {} asks for it", round));
+    // Where a mean is applied, a checkpoint is written after it.
+    if (!apply_is_due()) return write_planned_checkpoint();
+    enter(phase_in_round(), "this is where the mean is applied");
+    check_holding();
+    follow_view(now);
 }
 
 void SiteState::Data::on_declared(const site_event::ContributionDeclared& declared) {
     if (phase != Phase::training && phase != Phase::exchanging) return;
-    if (!working) return;
+    if (!working || declared.fragment.value() != fragments_applied) return;
     exchange(declared.fragment).declare(declared.facts);
+    steps_done = std::max(steps_done, std::min(plan->fragment(declared.fragment).start_step,
+                                               Step(plan->first_step.value() +
+                                                    plan->find(self())->inner_steps)));
     ++progress;
-    enter(Phase::exchanging, "the contribution is ready");
+    if (phase_in_round() == phase) act(site_action::ReportNow{}, "a contribution is ready");
+    enter(phase_in_round(), "the contribution is ready");
 }
 
-void SiteState::Data::write_checkpoint(const CheckpointRef& checkpoint, const std::string& reason) {
+void SiteState::Data::write_planned_checkpoint() {
+    if (!plan || !working) return;
+    const auto& steps = plan->checkpoint_steps;
+    if (std::find(steps.begin(), steps.end(), steps_done) == steps.end()) return;
+    write_checkpoint(fmt::format("the plan of round {} asks for it", round));
+}
+
+void SiteState::Data::write_checkpoint(const std::string& reason) {
+    const CheckpointRef checkpoint{steps_done, round, state_hash, fragments_applied};
     if (checkpoint_written == checkpoint || checkpoint_pending == checkpoint) return;
     checkpoint_pending = checkpoint;
     act(site_action::WriteCheckpoint{checkpoint}, reason);
@@ -87,29 +128,41 @@ void SiteState::Data::on_checkpoint(const site_event::CheckpointWritten& written
 }
 
 void SiteState::Data::on_applied(const site_event::CommitApplied& applied, TimePoint now) {
-    if (phase != Phase::applying || applied.round != round) return;
-    state_hash = state_after(applying);
-    steps_done = applying.front().last_step;
+    if (phase != Phase::applying || applied.round != round ||
+        applied.fragment.value() != fragments_applied) {
+        return;
+    }
+    state_hash = applying->state_hash;
+    ++fragments_applied;
+    waits.clear();
+    fetched_again = false;
+    if (applying->commit.ends_round()) return end_round(now);
+    enter(phase_in_round(), fmt::format("fragment {} of round {} is applied", applied.fragment, round));
+    write_planned_checkpoint();
+    follow_view(now);
+}
+
+void SiteState::Data::end_round(TimePoint now) {
+    steps_done = applying->commit.last_step;
     const std::optional<RoundPlan> done = plan;
+    const Round applied = round;
     round = round.next();
+    fragments_applied = 0;
+    told_held.reset();
     kept = std::move(current);
     current = std::move(early);
     early.clear();
     plan.reset();
     working = false;
-    waits.clear();
-    fetched_again = false;
-    enter(Phase::ready, fmt::format("round {} is applied", applied.round));
-    act(site_action::ForgetPackets{applied.round}, "they are not asked for any more");
+    enter(Phase::ready, fmt::format("round {} is applied", applied));
+    act(site_action::ForgetPackets{applied}, "they are not asked for any more");
     if (done && done->evaluate) evaluate(*done);
     // The last checkpoint waits for the end of the run, which waits for the evaluation: it holds its result.
     const bool waits_for_end = done && done->evaluate && done->stop_step == steps_done;
     if (done && !waits_for_end) {
         const auto& steps = done->checkpoint_steps;
-        if (std::find(steps.begin(), steps.end(), steps_done) != steps.end()) {
-            write_checkpoint({steps_done, round, state_hash},
-                             fmt::format("the plan of round {} asks for it", applied.round));
-        }
+        if (std::find(steps.begin(), steps.end(), steps_done) != steps.end())
+            write_checkpoint(fmt::format("the plan of round {} asks for it", applied));
     }
     follow_view(now);
 }
@@ -154,6 +207,7 @@ Report SiteState::Data::make_report() {
     report.phase = phase;
     report.round = round;
     report.steps_done = steps_done;
+    report.fragments_applied = fragments_applied;
     report.state_hash = state_hash;
     report.progress = progress;
     report.leaving = leaving;
@@ -162,7 +216,8 @@ Report SiteState::Data::make_report() {
     if (!view.hello_known) report.hello = options.hello;
     if (!plan || !has_state()) return report;
     for (const auto& [fragment, exchange] : current) {
-        if (!exchange.attempt()) continue;
+        if (!exchange.attempt() || fragment.value() < fragments_applied) continue;
+        if (fragment.value() > fragments_applied && !exchange.has_begun()) continue;
         FragmentReport part;
         part.fragment = fragment;
         part.attempt = exchange.attempt()->attempt;
@@ -194,7 +249,7 @@ std::vector<SiteDecision> SiteState::handle(const SiteEvent& event, TimePoint no
                    [&](const site_event::ViewReceived& received) { data.on_view(received.view, now); },
                    [&](const site_event::StateLoaded& loaded) { data.on_loaded(loaded, now); },
                    [&](const site_event::StateFailed& failed) { data.on_failed(failed, now); },
-                   [&](const site_event::StepDone& done) { data.on_step(done); },
+                   [&](const site_event::StepDone& done) { data.on_step(done, now); },
                    [&](const site_event::ContributionDeclared& declared) { data.on_declared(declared); },
                    [&](const site_event::ContributionEncoded& chunk) { data.on_encoded(chunk); },
                    [&](const site_event::PacketArrived& packet) { data.on_packet(packet, now); },
@@ -228,6 +283,10 @@ Phase SiteState::phase() const {
 
 Round SiteState::round() const {
     return data_->round;
+}
+
+std::int64_t SiteState::fragments_applied() const {
+    return data_->fragments_applied;
 }
 
 const View& SiteState::view() const {

@@ -39,6 +39,7 @@ class SiteState {
     Report report();
     Phase phase() const;
     Round round() const;       // the next round to apply
+    std::int64_t fragments_applied() const;  // of it
     const View& view() const;  // the newest
 
   private:

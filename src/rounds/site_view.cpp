@@ -1,6 +1,7 @@
 // What a site does about the coordinator's view: begin, follow the plan, the attempts and the commit, end.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "core/check.h"
 #include "rounds/site_data.h"
@@ -49,6 +50,8 @@ void SiteState::Data::follow_view(TimePoint now) {
         }
         return;
     }
+    // The round is over, but the work here has still to come to where its last mean is applied.
+    if (phase == Phase::training && view.round == round.next() && next_commit() != nullptr) return;
     if (obey_end() || phase == Phase::finished) return;
     adopt_plan();
     adopt_attempts();
@@ -72,7 +75,7 @@ bool SiteState::Data::obey_end() {
         // Before the first plan there is no round that a checkpoint could go on with.
         const bool planned = view.state_before.has_value();
         if (view.ending->checkpoint && planned && has_state() && phase != Phase::finished) {
-            write_checkpoint({steps_done, round, state_hash}, "the run ends");
+            write_checkpoint("the run ends");
         }
         if (!checkpoint_pending) stop(view.ending->exit_code, view.ending->reason);
         return true;
@@ -88,7 +91,8 @@ bool SiteState::Data::obey_end() {
 void SiteState::Data::begin() {
     if (view.term == Term(0)) return;
     if (view.start) {
-        const CheckpointRef chosen{view.start->step, view.start->round, view.start->state_hash};
+        const CheckpointRef chosen{view.start->step, view.start->round, view.start->state_hash,
+                                   view.start->fragments_applied};
         const auto& offered = options.hello.checkpoints;
         const bool mine = std::find(offered.begin(), offered.end(), chosen) != offered.end();
         if (view.start->kind == StartFrom::Kind::initial || mine) {
@@ -113,9 +117,13 @@ void SiteState::Data::begin() {
 // Is the own state the one the open round begins with, or the one before the last commit?
 bool SiteState::Data::state_fits() const {
     if (!view.state_before) return true;
-    if (round == view.round) return state_hash == *view.state_before;
-    if (round.next() != view.round || view.commits.empty()) return false;
-    return view.commits.front().round == round && view.commits.front().state_before == state_hash;
+    const bool open = round == view.round;
+    const std::vector<Commit>& commits = view.commits_of(round);
+    if (!open && (round.next() != view.round || commits.empty())) return false;
+    if (std::int64_t(commits.size()) < fragments_applied) return false;
+    const Hash128 before = open ? *view.state_before : commits.front().state_before;
+    return state_hash ==
+           state_after(before, std::span(commits).first(static_cast<std::size_t>(fragments_applied)));
 }
 
 void SiteState::Data::lose_state(const std::string& reason) {
@@ -126,6 +134,8 @@ void SiteState::Data::lose_state(const std::string& reason) {
     kept.clear();
     waits.clear();
     fetched_again = false;
+    fragments_applied = 0;
+    told_held.reset();
     act(site_action::ForgetPackets{Round(std::numeric_limits<std::int64_t>::max())}, reason);
     enter(Phase::starting, reason);
 }
@@ -143,13 +153,12 @@ void SiteState::Data::adopt_plan() {
         return;
     }
     const SitePlan* old = before ? before->find(self()) : nullptr;
+    told_held.reset();
     const bool same = old != nullptr && old->contributes && old->blocks == mine->blocks &&
                       before->first_step == plan->first_step && before->numbers == plan->numbers;
     if (working && same) {
-        const bool declared = std::any_of(current.begin(), current.end(),
-                                          [](const auto& entry) { return entry.second.facts().has_value(); });
         if (phase == Phase::ready) act(site_action::StartRound{*plan, false}, "goes on where it was");
-        enter(declared ? Phase::exchanging : Phase::training, "the work stays the same: " + plan->reason);
+        enter(phase_in_round(), "the work stays the same: " + plan->reason);
         return;
     }
     const bool dropped = working;
@@ -163,7 +172,8 @@ void SiteState::Data::adopt_plan() {
 void SiteState::Data::adopt_attempts() {
     if (!plan) return;
     for (const AttemptPlan& attempt : view.attempts) {
-        if (attempt.round == round) adopt_attempt(attempt, plan->fragment(attempt.fragment).chunks());
+        if (attempt.round == round && attempt.fragment.value() >= fragments_applied)
+            adopt_attempt(attempt, plan->fragment(attempt.fragment).chunks());
     }
 }
 
@@ -180,7 +190,8 @@ void SiteState::Data::adopt_attempt(const AttemptPlan& attempt, std::int64_t chu
     if (working && !attempt.contributes(self())) {
         drop_work("not a contributor: " + attempt.reason);
         enter(attempt.is_member(self()) ? Phase::exchanging : Phase::ready, attempt.reason);
-    } else if (phase == Phase::holding && !mine.holds_all()) {
+    } else if (phase == Phase::holding && attempt.fragment.value() == fragments_applied &&
+               !mine.holds_all()) {
         enter(Phase::exchanging, attempt.reason);
     }
     send_own(mine);
@@ -191,48 +202,55 @@ void SiteState::Data::adopt_attempt(const AttemptPlan& attempt, std::int64_t chu
     }
 }
 
-// The round is committed: get what is missing of it, check it, apply it.
+const Commit* SiteState::Data::next_commit() const {
+    const std::vector<Commit>& commits = view.commits_of(round);
+    const auto next = static_cast<std::size_t>(fragments_applied);
+    return next < commits.size() ? &commits[next] : nullptr;
+}
+
+// The fragment whose turn it is has been committed: get what is missing of it, check it, apply it where it is due.
 bool SiteState::Data::follow_commit(TimePoint now) {
-    if (view.commits.empty() || view.commits.front().round != round || view.round != round.next())
-        return false;
-    const bool contributed =
-        working && std::all_of(view.commits.begin(), view.commits.end(), [&](const Commit& commit) {
-            return commit.contributes(self()) && exchange(commit.fragment).own_complete();
-        });
-    bool complete = true;
-    for (const Commit& commit : view.commits) {
-        FragmentExchange& mine = exchange(commit.fragment);
-        const AttemptPlan attempt = attempt_of(commit);
-        const bool adopted = mine.attempt() && mine.attempt()->attempt == attempt.attempt &&
-                             mine.attempt()->contributors == attempt.contributors;
-        if (!adopted) {
-            mine.adopt(attempt, commit.chunks);
-            committed_asked.reset();
-        }
-        complete = complete && mine.holds_all();
-        if (!mine.holds_all()) ask_committed_members(commit, mine, now);
+    const Commit* commit = next_commit();
+    if (commit == nullptr || !apply_is_due()) return false;
+    FragmentExchange& mine = exchange(commit->fragment);
+    const bool contributed = working && commit->contributes(self()) && mine.own_complete();
+    const AttemptPlan attempt = attempt_of(*commit);
+    const bool adopted = mine.attempt() && mine.attempt()->attempt == attempt.attempt &&
+                         mine.attempt()->contributors == attempt.contributors;
+    if (!adopted) {
+        mine.adopt(attempt, commit->chunks);
+        committed_asked.reset();
     }
-    if (!complete) return true;
-    for (const Commit& commit : view.commits) {
-        FragmentExchange& mine = exchange(commit.fragment);
-        if (mine.hash(commit.state_before) == commit.hash) continue;
-        if (fetched_again) {
-            lose_state(fmt::format("the packets of round {} do not make the committed hash", round));
-            return true;
-        }
-        fetched_again = true;
-        drop_work("diverged from the commit");
-        mine.forget_received();
-        act(site_action::DiscardPackets{round, commit.fragment, commit.attempt.next(), commit.attempt.next()},
-            "they do not make the committed hash");
-        ask_committed_members(commit, mine, now);
+    if (!mine.holds_all()) {
+        ask_committed_members(*commit, mine, now);
         return true;
     }
-    applying = view.commits;
-    act(site_action::ApplyCommit{applying, contributed},
-        fmt::format("round {} is committed as attempt {}", round, applying.front().attempt));
+    if (!packets_agree(*commit, mine, now)) return true;
+    const Hash128 after = state_after(
+        commit->state_before,
+        std::span(view.commits_of(round)).first(static_cast<std::size_t>(fragments_applied) + 1));
+    if (!contributed) drop_work("the commit is without this site");
+    applying = site_action::ApplyCommit{*commit, contributed, after};
+    act(*applying, fmt::format("round {} fragment {} is committed as attempt {}", round, commit->fragment,
+                               commit->attempt));
     enter(Phase::applying, "applies a commit");
     return true;
+}
+
+// Do they make the committed hash? If not, all are fetched anew, once.
+bool SiteState::Data::packets_agree(const Commit& commit, FragmentExchange& exchange, TimePoint now) {
+    if (exchange.hash(commit.state_before) == commit.hash) return true;
+    if (fetched_again) {
+        lose_state(fmt::format("the packets of round {} do not make the committed hash", round));
+        return false;
+    }
+    fetched_again = true;
+    drop_work("diverged from the commit");
+    exchange.forget_received();
+    act(site_action::DiscardPackets{round, commit.fragment, commit.attempt.next(), commit.attempt.next()},
+        "they do not make the committed hash");
+    ask_committed_members(commit, exchange, now);
+    return false;
 }
 
 }  // namespace atl

@@ -56,6 +56,10 @@ std::string status_json(const View& view, const RoundCosts& costs) {
         status["plan"] = {{"first_step", view.plan->first_step.value()},
                           {"inner_steps", view.plan->inner_steps()},
                           {"codec", view.plan->numbers.codec},
+                          {"outer_lr", view.plan->numbers.outer_lr},
+                          {"outer_momentum", view.plan->numbers.outer_momentum},
+                          {"fragments", view.plan->fragments.size()},
+                          {"fragments_committed", view.open_commits.size()},
                           {"reason", view.plan->reason}};
     }
     for (const AttemptPlan& attempt : view.attempts) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "outer/fragments.h"
 
 namespace atl {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Every site is a program whose compute ops last as long as its inner steps and whose LINK_WAN ops are collectives of
 // all sites; the virtual executor runs them together. A fragment starts and is applied after the steps that
-// outer/fragment_schedule.h says; one link per site carries one exchange at a time, in the order of their starts.
+// rounds/fragment_schedule.h says; one link per site carries one exchange at a time, in the order of their starts.
 //
 // by_layer: how the published simulators of DiLoCo count. A layer's share of a fragment leaves as soon as the backward of
 // that layer is done, and the forward of the layer that waits for it begins when it has come. Otherwise, as in Atoll, a
@@ -15,8 +15,8 @@
 
 #include <vector>
 
-#include "outer/fragment_schedule.h"
 #include "program/virtual_executor.h"
+#include "rounds/fragment_schedule.h"
 
 namespace atl {
 

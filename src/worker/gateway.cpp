@@ -10,8 +10,6 @@
 #include "coordinator/run_options.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "island/schedule.h"
-#include "kernels/outer_step.h"
 #include "rounds/overloaded.h"
 
 namespace atl {
@@ -24,30 +22,24 @@ bool feeds_errors_back(const RunConfig& config) {
            needs_error_feedback(codec_from_name(wire_codec(config.exchange).name));
 }
 
-// All parameters are one fragment, tensors in the order of their names.
-OuterFragment make_outer(const RunConfig& config, const Island& island) {
-    std::vector<std::pair<std::string, std::int64_t>> tensors;
-    for (const auto& tensor : island.tensors())
-        tensors.emplace_back(tensor.name, element_count(tensor.shape));
-    std::ranges::sort(tensors);
-    const OuterRule rule =
-        outer_rule(config.outer.method == OuterMethod::average, config.outer.momentum, config.outer.nesterov);
-    return OuterFragment(consecutive_slices(tensors), has_momentum(rule), feeds_errors_back(config));
-}
-
-OuterSettings outer_settings(const MethodNumbers& numbers) {
-    return {.rule = outer_rule(numbers.method == "average", numbers.outer_momentum, numbers.nesterov),
-            .lr = static_cast<float>(numbers.outer_lr),
-            .momentum = static_cast<float>(numbers.outer_momentum),
-            .alpha = static_cast<float>(numbers.alpha)};
-}
-
 }  // namespace
+
+OuterModelOptions outer_model_options(const RunConfig& config, const Island& island) {
+    OuterModelOptions options;
+    for (const auto& tensor : island.tensors())
+        options.tensors_and_elements.emplace_back(tensor.name, element_count(tensor.shape));
+    const MethodNumbers numbers = coordinator_options(config, std::nullopt).numbers.method;
+    const OuterRule rule = outer_rule(numbers.method, numbers.outer_momentum, numbers.nesterov);
+    options.fragments = static_cast<int>(config.outer.fragments);
+    options.buffers = {.momentum = has_momentum(rule),
+                       .second_moment = has_second_moment(rule),
+                       .residual = feeds_errors_back(config)};
+    return options;
+}
 
 Gateway::Gateway(GatewayParts parts)
     : parts_(std::move(parts)),
-      numbers_(coordinator_options(parts_.config, std::nullopt).numbers.method),
-      outer_(make_outer(parts_.config, parts_.trainer.island())),
+      outer_(parts_.outer),
       local_(static_cast<std::size_t>(parts_.trainer.island().parameter_count())) {}
 
 int Gateway::run() {
@@ -59,12 +51,12 @@ int Gateway::run() {
             parts_.log.info("[worker] told to end: leaving at the end of the round");
             parts_.exchange.tell(site_event::LeaveRequested{});
         }
-        const bool working = training_ && !training_->held;
+        const bool working = can_work();
         if (const auto order = parts_.exchange.next_order(working ? parts_.clock.now()
                                                                   : parts_.clock.after(kOrderPatience))) {
             execute(*order);
         } else if (working) {
-            train_one_step();
+            work();
         }
     }
     return *exit_code_;
@@ -88,7 +80,7 @@ void Gateway::execute(const WorkerOrder& order) {
                    [&](const site_action::LoadState& load_state) { load(load_state); },
                    [&](const site_action::FetchState& fetch_state) { fetch(fetch_state); },
                    [&](const site_action::StartRound& start) { start_round(start, order.work); },
-                   [&](const site_action::ApplyCommit& commit) { apply(commit); },
+                   [&](const site_action::ApplyCommit& commit) { apply(order, commit); },
                    [&](const site_action::DropContribution&) {
                        parts_.log.warning("[worker] this round's work is dropped: {}", order.reason);
                        drop_contribution();
@@ -111,12 +103,13 @@ void Gateway::load(const site_action::LoadState& order) {
     parts_.exchange.withdraw_state();
     Island& island = parts_.trainer.island();
     const StartFrom& from = order.from;
-    std::optional<RoundPlan> plan;
+    site_event::StateLoaded loaded{from.round, from.step, from.state_hash, {}, from.fragments_applied};
     if (from.kind == StartFrom::Kind::checkpoint) {
         parts_.team.announce(RankOrder::move(RankOrder::Kind::take_state));
         ReadCheckpoint read =
             read_site_checkpoint(parts_.files, parts_.checkpoints, from.step, island, outer_);
-        plan = std::move(read.open_plan);
+        loaded.plan = std::move(read.open_plan);
+        local_is_outer_ = false;
         parts_.reporter.go_on_from(read.progress);
         parts_.log.info("[worker] going on from the checkpoint of step {}", from.step);
     } else {
@@ -125,19 +118,18 @@ void Gateway::load(const site_action::LoadState& order) {
             parts_.team.announce(RankOrder::move(RankOrder::Kind::take_parameters));
             read_initial_parameters(parts_.files, parts_.config.model.init, island);
         }
-        collect_parameters(outer_.anchor());
-        std::ranges::fill(outer_.momentum(), 0.0f);
-        std::ranges::fill(outer_.residual(), 0.0f);
+        collect_parameters(local_);
+        outer_.begin(local_);
+        local_is_outer_ = true;
     }
-    steps_done_ = from.step;
-    state_loaded(from.round, from.step, from.state_hash, std::move(plan));
+    state_loaded(loaded);
 }
 
 void Gateway::fetch(const site_action::FetchState& order) {
     close_round();
     parts_.exchange.withdraw_state();
     const FetchedState fetched =
-        parts_.exchange.fetch_state(order.donors, {outer_.anchor(), outer_.momentum()},
+        parts_.exchange.fetch_state(order.donors, outer_.shared_parts(),
                                     parts_.clock.after(Milliseconds(parts_.config.timeouts.exchange_ms)));
     if (!fetched.version) {
         parts_.log.warning("[worker] no state from other sites: {}", fetched.problem);
@@ -146,115 +138,36 @@ void Gateway::fetch(const site_action::FetchState& order) {
     }
     parts_.log.info("[worker] took over the state of round {} from other sites", fetched.version->round);
     initialise();  // moments begin at zero
-    spread_parameters(outer_.anchor());
-    std::ranges::fill(outer_.residual(), 0.0f);  // it was this site's own; the donors have others
-    steps_done_ = fetched.version->step;
-    state_loaded(fetched.version->round, fetched.version->step, fetched.version->state_hash, {});
+    outer_.clear_residuals();  // they were this site's own; the donors have others
+    outer_.end_pending();
+    return_to_anchor();
+    state_loaded({fetched.version->round,
+                  fetched.version->step,
+                  fetched.version->state_hash,
+                  {},
+                  fetched.version->fragments_applied});
 }
 
-void Gateway::state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan) {
-    rounds_applied_ = round;
-    // Also inside a round: a joiner begins with what the round began with, and may be what the others wait for.
-    publish({round, plan ? plan->first_step : step, state_hash});
-    parts_.exchange.tell(site_event::StateLoaded{round, step, state_hash, std::move(plan)});
+void Gateway::state_loaded(const site_event::StateLoaded& loaded) {
+    rounds_applied_ = loaded.round;
+    fragments_applied_ = loaded.fragments_applied;
+    steps_done_ = loaded.step;
+    // Also inside a round: a joiner begins with what the sites agree on, and may be what the others wait for.
+    publish(loaded.plan ? loaded.plan->first_step : loaded.step, loaded.state_hash);
+    parts_.exchange.tell(loaded);
 }
 
-void Gateway::publish(const StateVersion& version) {
-    parts_.exchange.publish_state(version, {outer_.anchor(), outer_.momentum()});
-}
-
-void Gateway::start_round(const site_action::StartRound& order, std::uint64_t work) {
-    if (order.from_outer) return_to_anchor();
-    open_plan_ = order.plan;
-    numbers_ = order.plan.numbers;
-    const SitePlan* mine = open_plan_->find(parts_.transport.self());
-    training_.reset();
-    if (mine == nullptr || !mine->contributes) return;  // a receiving member waits for the mean
-    training_.emplace(Training{.work = work});
-    stopwatch_.begin(order.plan.round, parts_.clock.now());
-    const std::int64_t blocks_per_epoch = parts_.trainer.batches().order().blocks_per_epoch();
-    for (const BlockRange& range : mine->blocks)
-        for (std::int64_t i = 0; i < range.count; ++i)
-            training_->blocks.push_back(range.epoch * blocks_per_epoch + range.first + i);
-    steps_done_ = std::max(steps_done_, open_plan_->first_step);
-}
-
-void Gateway::train_one_step() {
-    const RoundPlan& plan = *open_plan_;
-    const std::int64_t step = steps_done_.value();
-    const auto index = static_cast<std::size_t>(step - plan.first_step.value());
-    if (index >= training_->blocks.size()) return contribute();
-    const std::int64_t block = training_->blocks[index];
-    parts_.team.announce(RankOrder::train(step, block));
-    const StepResult result = parts_.trainer.train(step, block);
-    steps_done_ = steps_done_.next();
-    stopwatch_.step(result.seconds);
-    parts_.reporter.step_done(steps_done_.value(),
-                              learning_rate(parts_.config.optim, step, parts_.config.train.steps), result);
-    // A checkpoint or stop inside the round holds exactly this state, so nothing may move before it is ordered.
-    const bool inside = steps_done_ < plan.last_step();
-    training_->held = inside && (std::ranges::count(plan.checkpoint_steps, steps_done_) > 0 ||
-                                 plan.stop_step == steps_done_);
-    parts_.exchange.tell(site_event::StepDone{steps_done_});
-}
-
-void Gateway::contribute() {
-    collect_parameters(local_);
-    auto delta = parts_.exchange.buffer(parts_.trainer.island().parameter_count());
-    contribution(outer_.anchor(), local_, *delta);
-    if (!outer_.residual().empty()) {
-        add_residual(outer_.residual(), static_cast<float>(parts_.config.exchange.error_feedback), *delta);
-        loss_ = delta;
-    }
-    ContributionFacts facts{.finite = true};
-    for (const OuterSlice& slice : outer_.slices()) {
-        const auto values = std::span<const float>(*delta).subspan(static_cast<std::size_t>(slice.begin),
-                                                                   static_cast<std::size_t>(slice.elements));
-        facts.tensor_norms.push_back(kernels::norm(values));
-        facts.finite = facts.finite && kernels::all_finite(values);
-    }
-    parts_.exchange.contribute({.round = open_plan_->round,
-                                .fragment = FragmentId(0),
-                                .work = training_->work,
-                                .delta = std::move(delta),
-                                .facts = std::move(facts),
-                                .loss = loss_});
-    training_.reset();
-}
-
-void Gateway::apply(const site_action::ApplyCommit& order) {
-    close_round();
-    parts_.exchange.withdraw_state();
-    const Commit& commit = order.commits.front();
-    OuterSettings settings = outer_settings(numbers_);
-    // A site whose own work does not count starts the next round from what all agree on.
-    if (!order.contributed) settings.alpha = 0.0f;
-    if (order.contributed && loss_) std::ranges::copy(*loss_, outer_.residual().begin());
-    loss_.reset();
-    collect_parameters(local_);
-    apply_outer(settings, parts_.exchange.mean(commit.fragment), outer_.anchor(), outer_.momentum(), local_);
-    spread_parameters(local_);
-
-    const RoundTraffic traffic = parts_.exchange.last_traffic();
-    exchange_seconds_ += traffic.seconds;
-    steps_done_ = commit.last_step;
-    rounds_applied_ = commit.round.next();
-    double blocks = 0;
-    for (const Contributor& contributor : commit.contributors) blocks += contributor.weight;
-    parts_.reporter.round_committed(
-        commit.round.value(), steps_done_.value(), commit.contributors.size(),
-        static_cast<std::int64_t>(blocks) * parts_.trainer.batches().shape().block_tokens(),
-        exchange_totals());
-    parts_.reporter.exchanged(traffic);
-    publish({rounds_applied_, steps_done_, state_after(order.commits)});
-    const auto cost = stopwatch_.end(traffic, parts_.clock.now());
-    parts_.exchange.tell(site_event::CommitApplied{commit.round});
-    if (cost && order.contributed) parts_.exchange.tell(site_event::RoundMeasured{*cost});
+// `step`: where a site begins that has this state and no steps of its own in the round.
+void Gateway::publish(Step step, const Hash128& state_hash) {
+    std::vector<std::span<const float>> parts;
+    for (const std::span<float> part : outer_.shared_parts()) parts.emplace_back(part);
+    parts_.exchange.publish_state({rounds_applied_, step, state_hash, fragments_applied_}, std::move(parts));
 }
 
 void Gateway::drop_contribution() {
     close_round();
     loss_.reset();
+    outer_.end_pending();
     return_to_anchor();
 }
 
@@ -274,12 +187,25 @@ ExchangeTotals Gateway::exchange_totals() {
 }
 
 void Gateway::return_to_anchor() {
-    spread_parameters(outer_.anchor());
+    outer_.copy_anchors(local_);
+    spread_parameters(local_);
+    local_is_outer_ = true;
 }
 
 void Gateway::initialise() {
     parts_.team.announce(RankOrder::move(RankOrder::Kind::initialise));
     parts_.trainer.island().initialise(static_cast<std::uint64_t>(parts_.config.run.seed));
+}
+
+void Gateway::move_fragment(RankOrder::Kind kind, FragmentId fragment) {
+    const RankOrder order =
+        RankOrder::move(kind, fragment, static_cast<int>(outer_.fragments().size()));
+    parts_.team.announce(order);
+    Island& island = parts_.trainer.island();
+    if (kind == RankOrder::Kind::give_parameters)
+        island.copy_parameters(local_, Trainer::selected(order));
+    else
+        island.set_parameters(local_, Trainer::selected(order));
 }
 
 void Gateway::collect_parameters(std::span<float> destination) {
@@ -294,7 +220,7 @@ void Gateway::spread_parameters(std::span<const float> source) {
 
 void Gateway::write_checkpoint(const CheckpointRef& ref) {
     // The run may end while a step was under way: what is written is the state as it is now.
-    const CheckpointRef now{steps_done_, ref.round, ref.state_hash};
+    const CheckpointRef now{steps_done_, ref.round, ref.state_hash, ref.fragments_applied};
     const bool inside = open_plan_ && steps_done_ > open_plan_->first_step;
     parts_.team.announce(RankOrder::move(RankOrder::Kind::give_state));
     write_site_checkpoint(parts_.files, parts_.checkpoints, parts_.config, now,
@@ -311,8 +237,17 @@ void Gateway::evaluate(const site_action::Evaluate& order) {
     const std::int64_t end = windows * (order.share + 1) / order.shares;
     EvaluationResult result;
     if (begin < end) {
+        // What all sites agree on is evaluated; some of it may not be what this site trains on.
+        std::vector<float> own;
+        if (!local_is_outer_) {
+            own.resize(local_.size());
+            collect_parameters(own);
+            outer_.copy_anchors(local_);
+            spread_parameters(local_);
+        }
         parts_.team.announce(RankOrder::evaluate(begin, end));
         result = parts_.trainer.evaluate(begin, end);
+        if (!own.empty()) spread_parameters(own);
     }
     evaluated_at_ = steps_done_;
     if (!std::isfinite(result.loss_sum)) {
@@ -330,8 +265,9 @@ void Gateway::take_evaluation(const Evaluation& total) {
 
 int Gateway::stop(int exit_code) {
     parts_.team.announce(RankOrder::stop(exit_code));
+    outer_.copy_anchors(local_);
     parts_.reporter.finished(parts_.trainer.island().parameter_count(), steps_done_.value(),
-                             rounds_applied_.value(), blake2b_hex(std::as_bytes(outer_.anchor())),
+                             rounds_applied_.value(), blake2b_hex(std::as_bytes(std::span(local_))),
                              exchange_totals());
     return exit_code;
 }

@@ -17,7 +17,7 @@
 
 #include "exchange/round_stopwatch.h"
 #include "exchange/site_exchange.h"
-#include "outer/outer_state.h"
+#include "outer/outer_model.h"
 #include "worker/rank_team.h"
 #include "worker/reporter.h"
 #include "worker/site_checkpoint.h"
@@ -33,6 +33,7 @@ struct GatewayParts {
     const Clock& clock;
     Log log;
     Trainer& trainer;
+    OuterModel& outer;
     RankTeam& team;
     SiteTransport& transport;
     SiteExchange& exchange;
@@ -40,6 +41,9 @@ struct GatewayParts {
     const std::atomic<bool>& leave;                     // turns true when the site shall leave the run
     std::function<Milliseconds()> coordinator_silence;  // for how long nothing has come from there
 };
+
+// What the run's configuration makes of the outer state of this model.
+OuterModelOptions outer_model_options(const RunConfig& config, const Island& island);
 
 class Gateway {
   public:
@@ -49,11 +53,12 @@ class Gateway {
     int run();
 
   private:
-    // The inner steps of the open round.
+    // The inner steps of the open round, and the exchanges of its fragments beside them.
     struct Training {
         std::uint64_t work = 0;
         std::vector<std::int64_t> blocks;  // one per inner step
         bool held = false;                 // at a checkpoint or stop inside the round: the next order decides
+        bool handed_over = false;          // the Δ of the fragment whose turn it is
     };
 
     void execute(const WorkerOrder& order);
@@ -61,9 +66,15 @@ class Gateway {
     void load(const site_action::LoadState& order);
     void fetch(const site_action::FetchState& order);
     void start_round(const site_action::StartRound& order, std::uint64_t work);
+    bool can_work() const;  // there is something to do without another order
+    void work();
     void train_one_step();
-    void contribute();
-    void apply(const site_action::ApplyCommit& order);
+    void hold_if_planned();
+    const FragmentPlan* next_fragment() const;  // whose turn it is in the open round; null: all are applied
+    Step own_step(Step planned) const;          // sites with fewer steps than others come to the end of theirs
+    void contribute(const FragmentPlan& fragment);
+    void apply(const WorkerOrder& order, const site_action::ApplyCommit& apply);
+    std::optional<RoundCost> end_round(const Commit& commit, const Hash128& state_hash);
     void drop_contribution();
     void write_checkpoint(const CheckpointRef& ref);
     void evaluate(const site_action::Evaluate& order);
@@ -74,17 +85,16 @@ class Gateway {
     void return_to_anchor();
     // What the gateway does together with the island's other ranks.
     void initialise();
+    void move_fragment(RankOrder::Kind kind, FragmentId fragment);  // between the island and its place in local_
     void collect_parameters(std::span<float> destination);
     void spread_parameters(std::span<const float> source);
-    void state_loaded(Round round, Step step, const Hash128& state_hash, std::optional<RoundPlan> plan);
-    void publish(const StateVersion& version);
+    void state_loaded(const site_event::StateLoaded& loaded);
+    void publish(Step step, const Hash128& state_hash);
     void close_round();
     ExchangeTotals exchange_totals();
 
     GatewayParts parts_;
-    // The newest plan's, at first the config's: a joiner applies before it has a plan.
-    MethodNumbers numbers_;
-    OuterFragment outer_;
+    OuterModel& outer_;
     std::vector<float> local_;
     std::shared_ptr<std::vector<float>> loss_;  // shared with the exchange, which fills it: the next residual
     std::optional<Training> training_;
@@ -94,6 +104,8 @@ class Gateway {
     Step steps_done_;
     Step evaluated_at_;  // inner steps done when it last evaluated
     Round rounds_applied_;
+    std::int64_t fragments_applied_ = 0;  // of the round after them
+    bool local_is_outer_ = true;  // the island's parameters are the anchors
     std::optional<int> exit_code_;
     bool left_ = false;
     bool in_touch_ = false;  // the coordinator has been heard

@@ -11,6 +11,7 @@
 
 #include "comm/island/collective.h"
 #include "core/clock.h"
+#include "core/ids.h"
 
 namespace atl {
 
@@ -20,7 +21,7 @@ struct RankOrder {
         train = 1,            // one inner step: `step` (from 0) on data block `block`
         evaluate = 2,         // windows [begin, end)
         initialise = 3,       // parameters from the seed, moments zero
-        give_parameters = 4,  // parameters to the gateway
+        give_parameters = 4,  // parameters to the gateway: of fragment `begin` of `end`, or all if `end` is 0
         take_parameters = 5,  // … and from it
         give_state = 6,       // all that the island holds to the gateway
         take_state = 7,       // … and from it, with the optimizer's count of steps
@@ -37,6 +38,9 @@ struct RankOrder {
         return {.kind = Kind::train, .step = step, .block = block};
     }
     static RankOrder move(Kind kind) { return {.kind = kind}; }  // initialise, give_… and take_…
+    static RankOrder move(Kind kind, FragmentId fragment, int fragments) {
+        return {.kind = kind, .begin = fragment.value(), .end = fragments};
+    }
     static RankOrder evaluate(std::int64_t begin, std::int64_t end) {
         return {.kind = Kind::evaluate, .begin = begin, .end = end};
     }

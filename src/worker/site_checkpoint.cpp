@@ -70,7 +70,7 @@ ReporterProgress progress_from_json(const nlohmann::json& json) {
 
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
                            const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
-                           OuterFragment& outer, const ReporterProgress& progress) {
+                           OuterModel& outer, const ReporterProgress& progress) {
     const CheckpointMetadata metadata{
         .run_id = names.run_id,
         .step = ref.step,
@@ -78,7 +78,10 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         .seed = static_cast<std::uint64_t>(config.run.seed),
         .optimizer_step = island.optimizer_steps(),
         .model = model_json(island.options().model),
-        .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()}, {"progress", to_json(progress)}}.dump(),
+        .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()},
+                                {"fragments_applied", ref.fragments_applied},
+                                {"progress", to_json(progress)}}
+                     .dump(),
     };
     std::map<std::string, Shape> shapes;
     for (const auto& tensor : island.tensors()) shapes[tensor.name] = tensor.shape;
@@ -89,9 +92,10 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
             writer.add(fmt::format("{}/{}", section_of(kind), tensor.name), tensor.shape, whole);
         });
     if (open_plan != nullptr) writer.add_bytes(kOpenPlan, encode(*open_plan));
-    for (const auto& section : outer.sections())
-        writer.add(section.name, shapes.at(section.name.substr(section.name.find('/') + 1)),
-                   view_of(section.values));
+    for (OuterFragment& fragment : outer.fragments())
+        for (const auto& section : fragment.sections())
+            writer.add(section.name, shapes.at(section.name.substr(section.name.find('/') + 1)),
+                       view_of(section.values));
     writer.commit();
     prune_checkpoints(files, names.checkpoints, names.site, static_cast<int>(config.checkpoint.keep));
 }
@@ -111,19 +115,24 @@ std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const Si
             continue;
         }
         const auto extra = nlohmann::json::parse(metadata.extra);
-        offered.push_back({metadata.step, metadata.round, hash128_from_hex(extra.at("state_hash"))});
+        offered.push_back({metadata.step, metadata.round, hash128_from_hex(extra.at("state_hash")),
+                           extra.at("fragments_applied")});
     }
     return offered;
 }
 
 ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
-                                    Island& island, OuterFragment& outer) {
+                                    Island& island, OuterModel& outer) {
     const CheckpointReader reader(files, site_directory(names, step));
     for (const TensorKind kind : island.tensor_kinds())
         island.distribute(kind, [&](const TensorSpec& tensor, BufferView whole) {
             read_into(reader, fmt::format("{}/{}", section_of(kind), tensor.name), whole);
         });
-    for (const auto& section : outer.sections()) reader.read(section.name, section.values);
+    outer.end_pending();
+    for (OuterFragment& fragment : outer.fragments()) {
+        if (reader.contains("pending/" + fragment.slices().front().tensor)) fragment.make_pending();
+        for (const auto& section : fragment.sections()) reader.read(section.name, section.values);
+    }
     island.set_optimizer_steps(reader.metadata().optimizer_step);
     island.share_optimizer_steps();
     ReadCheckpoint read;

@@ -3,7 +3,7 @@
 // the local parameters).
 //
 // Sections of a checkpoint (src/checkpoint/FORMAT.md): parameters, moment1, moment2, anchor, outer_momentum,
-// residual. Tensors are written whole, whatever the island's layout, so a run goes on under another one.
+// outer_second, residual, pending. Tensors are written whole, whatever the island's layout, so a run goes on under another one.
 //
 // What moves the island's tensors is collective: the island's other ranks give or take their state meanwhile.
 // Threads: one caller. Errors: StorageError, CorruptDataError; a checkpoint of another model is a UserError.
@@ -17,7 +17,7 @@
 #include "config/run_config.h"
 #include "core/log.h"
 #include "island/island.h"
-#include "outer/outer_state.h"
+#include "outer/outer_model.h"
 #include "rounds/control.h"
 #include "worker/reporter.h"
 
@@ -32,7 +32,7 @@ struct SiteCheckpointNames {
 // `open_plan`: inside a round, the plan that the local steps belong to; else null.
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
                            const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
-                           OuterFragment& outer, const ReporterProgress& progress);
+                           OuterModel& outer, const ReporterProgress& progress);
 
 // The complete checkpoints of this run that the site holds, newest first. Every byte is read once: one whose bytes
 // differ from their hashes is not offered, and the log says so.
@@ -46,7 +46,7 @@ struct ReadCheckpoint {
 
 // Fills island and outer state from the site's checkpoint of that step.
 ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
-                                    Island& island, OuterFragment& outer);
+                                    Island& island, OuterModel& outer);
 
 // Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero.
 void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island);

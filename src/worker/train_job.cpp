@@ -70,11 +70,12 @@ Incarnation draw_incarnation() {
 }
 
 SiteOptions site_options(const RunConfig& config, const SiteInfo& self, const std::string& run_id,
-                         Trainer& trainer, std::vector<CheckpointRef> checkpoints) {
+                         Trainer& trainer, OuterModel& outer, std::vector<CheckpointRef> checkpoints) {
     SiteOptions options{.run_id = run_id, .self = self};
     options.hello.settings = shared_settings(config);
     options.hello.blocks_per_epoch = trainer.batches().order().blocks_per_epoch();
-    options.hello.fragment_elements = {trainer.island().parameter_count()};
+    for (OuterFragment& fragment : outer.fragments())
+        options.hello.fragment_elements.push_back(fragment.elements());
     options.hello.checkpoints = std::move(checkpoints);
     options.progress = Milliseconds(config.timeouts.exchange_ms);
     return options;
@@ -100,7 +101,8 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
     const SiteInfo info{self, job.site, incarnation, transport->address()};
 
     CoordinatorLink control(control_options(config, job.run_directory), clock);
-    SiteExchange exchange({.site = site_options(config, info, config.run.name, trainer,
+    OuterModel outer(outer_model_options(config, trainer.island()));
+    SiteExchange exchange({.site = site_options(config, info, config.run.name, trainer, outer,
                                                 checkpoints_to_offer(job, files, names, log)),
                            .heartbeat = Milliseconds(config.timeouts.heartbeat_ms),
                            .zstd = config.exchange.zstd},
@@ -120,6 +122,7 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
                      .clock = clock,
                      .log = log,
                      .trainer = trainer,
+                     .outer = outer,
                      .team = team,
                      .transport = *transport,
                      .exchange = exchange,

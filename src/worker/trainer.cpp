@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "island/schedule.h"
+#include "outer/fragments.h"
 
 namespace atl {
 namespace {
@@ -57,6 +58,13 @@ EvaluationResult Trainer::evaluate(std::int64_t begin, std::int64_t end) {
     return windows_ ? island_->evaluate(*windows_, begin, end) : EvaluationResult{};
 }
 
+Island::SelectTensor Trainer::selected(const RankOrder& order) {
+    if (order.end <= 1) return {};
+    return [fragment = order.begin, fragments = static_cast<int>(order.end)](const TensorSpec& tensor) {
+        return fragment_of_layer(layer_of_tensor(tensor.name), fragments).value() == fragment;
+    };
+}
+
 int Trainer::serve(RankTeam& team) {
     for (;;) {
         const RankOrder order = team.receive();
@@ -70,10 +78,10 @@ int Trainer::serve(RankTeam& team) {
                 island_->initialise(static_cast<std::uint64_t>(config_.run.seed));
                 break;
             case RankOrder::Kind::give_parameters:
-                island_->copy_parameters({});
+                island_->copy_parameters({}, selected(order));
                 break;
             case RankOrder::Kind::take_parameters:
-                island_->set_parameters({});
+                island_->set_parameters({}, selected(order));
                 break;
             case RankOrder::Kind::give_state:
                 for (const TensorKind kind : island_->tensor_kinds())

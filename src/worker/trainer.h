@@ -38,6 +38,9 @@ class Trainer {
     // A rank that is not the gateway: executes orders until it is told to stop. Returns the exit code.
     int serve(RankTeam& team);
 
+    // The tensors that an order to move parameters is about.
+    static Island::SelectTensor selected(const RankOrder& order);
+
   private:
     void dump_block(std::int64_t step, std::int64_t block);
 

@@ -191,6 +191,77 @@ TEST_F(TrainingRun, rounds_whose_length_is_left_to_the_tuner_are_alike_on_all_si
     EXPECT_FALSE(tuned.at("measured").empty());
 }
 
+// Two fragments, exchanged beside two inner steps each: starts after steps 2, 5, 8 and so on of rounds of six.
+std::map<std::string, std::string> streaming() {
+    return {{"train.steps", "18"},     {"outer.inner_steps", "6"}, {"outer.fragments", "2"},
+            {"outer.overlap_steps", "2"}, {"outer.alpha", "0.5"},     {"exchange.codec", "\"int8\""}};
+}
+
+TEST_F(TrainingRun, two_sites_stream_fragments_beside_their_steps_and_agree) {
+    const auto outcome = runs_.run("streaming", runs_.write_config({"east", "west"}, streaming()));
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    const auto& sites = outcome.summary.at("sites");
+    EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"));
+    EXPECT_EQ(outcome.summary.at("rounds"), 3);
+    EXPECT_EQ(outcome.summary.at("tokens"), 2 * 18 * 4 * 32);
+    const auto losses = runs_.losses("streaming", "east");
+    EXPECT_LT(losses.at(18), losses.at(1));
+}
+
+TEST_F(TrainingRun, two_sites_agree_and_learn_with_every_outer_method) {
+    for (const char* method : {"average", "adam", "sparse_loco"}) {
+        const auto config = runs_.write_config({"east", "west"}, {{"outer.method", fmt::format("\"{}\"", method)}});
+        const auto outcome = runs_.run(method, config);
+        ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+        const auto& sites = outcome.summary.at("sites");
+        EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b")) << method;
+        const auto losses = runs_.losses(method, "east");
+        EXPECT_LT(losses.at(12), losses.at(1)) << method;
+    }
+}
+
+// The slower site does half the steps and counts for half: blocks of 6 and 3 steps, tokens of 9 steps a round.
+TEST_F(TrainingRun, a_site_with_fewer_inner_steps_weighs_as_much_less) {
+    const auto config = runs_.write_config({"fast", "slow"}, {{"outer.inner_steps", "6"}, {"train.steps", "12"}});
+    const auto outcome = runs_.run("unequal", config, {"--set", "site.slow.inner_steps=3"});
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("rounds"), 2);
+    EXPECT_EQ(outcome.summary.at("tokens"), 2 * 9 * 4 * 32);
+    EXPECT_EQ(runs_.losses("unequal", "fast").size(), 12u);
+    EXPECT_EQ(runs_.losses("unequal", "slow").size(), 6u);
+}
+
+TEST_F(TrainingRun, three_sites_stream_fragments_through_owners) {
+    const auto outcome = runs_.run("streaming", runs_.write_config({"a", "b", "c"}, streaming()));
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("rounds"), 3);
+}
+
+// Stops where a fragment starts (7 = 6 + 3 − 2), while it is pending (8), where it is applied (9) and where nothing is
+// under way (6, a round's end); a codec with residuals, and one whose packets are views of Δ.
+TEST_F(TrainingRun, stopped_with_a_fragment_pending_and_resumed_equals_one_that_never_stopped) {
+    for (const char* codec : {"\"top_k\"", "\"identity\""}) {
+        auto changes = streaming();
+        changes["exchange.codec"] = codec;
+        changes["run.name"] = std::string("\"test-") + (codec + 1);
+        const auto config = runs_.write_config({"east", "west"}, changes);
+        const std::string whole_name = std::string("whole-") + codec[1];
+        const std::string parts_name = std::string("parts-") + codec[1];
+        const auto whole = runs_.run(whole_name, config);
+        ASSERT_TRUE(whole.status.ok()) << whole.log;
+        for (const char* stop : {"6", "7", "8", "9", "14"}) {
+            const auto part = runs_.run(parts_name, config, {"--stop-at", stop});
+            ASSERT_TRUE(part.status.ok()) << part.log;
+            EXPECT_EQ(part.summary.at("steps"), std::stoi(stop)) << part.log;
+        }
+        const auto last = runs_.run(parts_name, config);
+        ASSERT_TRUE(last.status.ok()) << last.log;
+        EXPECT_EQ(last.hash(), whole.hash()) << codec;
+        expect_same_losses(whole_name, parts_name, "east");
+        expect_same_losses(whole_name, parts_name, "west");
+    }
+}
+
 TEST_F(TrainingRun, a_finished_run_started_again_says_once_more_what_it_came_to) {
     const auto config = runs_.write_config({"east", "west"}, {});
     const auto first = runs_.run("run", config);

@@ -117,7 +117,7 @@ class Pair {
                     feed(std::size_t(request.from.value()), site_event::PacketsRequested{from, request.keys});
                 },
                 [&](const site_action::ApplyCommit& commit) {
-                    feed(site, site_event::CommitApplied{commit.commits.front().round});
+                    feed(site, site_event::CommitApplied{commit.commit.round, commit.commit.fragment});
                 },
                 [&](const site_action::WriteCheckpoint& write) {
                     feed(site, site_event::CheckpointWritten{write.checkpoint.step});

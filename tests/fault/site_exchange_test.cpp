@@ -145,11 +145,11 @@ class Site {
                            exchange.contribute({start.plan.round, FragmentId(0), order.work, buffer, {}});
                        },
                        [&](const site_action::ApplyCommit& apply) {
-                           const Commit& commit = apply.commits.front();
-                           const auto mean = exchange.mean(commit.fragment);
+                           const Commit& commit = apply.commit;
+                           const auto mean = order.mean;
                            means[commit.round].assign(mean.begin(), mean.end());
                            commits[commit.round] = commit;
-                           exchange.tell(site_event::CommitApplied{commit.round});
+                           exchange.tell(site_event::CommitApplied{commit.round, commit.fragment});
                        },
                        [&](const site_action::WriteCheckpoint& write) {
                            exchange.tell(site_event::CheckpointWritten{write.checkpoint.step});

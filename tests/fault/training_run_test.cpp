@@ -35,6 +35,19 @@ TEST_F(KilledRun, a_site_killed_in_a_round_comes_back_and_all_agree_in_the_end) 
     EXPECT_NE(outcome.log.find("signal 9"), std::string::npos) << outcome.log;
 }
 
+TEST_F(KilledRun, a_site_killed_while_fragments_stream_comes_back_and_all_agree_in_the_end) {
+    auto changes = long_enough_;
+    changes["outer.fragments"] = "2";
+    changes["outer.overlap_steps"] = "5";
+    auto process = runs_.start("run", runs_.write_config({"east", "west"}, changes));
+    ASSERT_TRUE(runs_.wait_for_text("run", "round 1 committed")) << runs_.output("run");
+    kill_one({"atoll-worker", runs_.directory("run").string(), "--site west"});
+    const auto outcome = runs_.finish("run", process);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.log;
+    EXPECT_EQ(outcome.summary.at("steps"), 4000);
+    EXPECT_NE(outcome.log.find("signal 9"), std::string::npos) << outcome.log;
+}
+
 TEST_F(KilledRun, a_coordinator_killed_in_a_round_is_started_again_and_no_round_is_lost) {
     auto process = runs_.start("run", runs_.write_config({"east", "west"}, long_enough_));
     ASSERT_TRUE(runs_.wait_for_text("run", "round 1 committed")) << runs_.output("run");

@@ -261,6 +261,55 @@ TEST(Exchange, payload_bytes_are_the_formula_exactly) {
     }
 }
 
+TEST(Exchange, of_fragments_in_turn_ends_with_equal_bits_and_the_mean_of_all) {
+    std::uint64_t seed = 40;
+    for (const int sites : {1, 2, 3, 5}) {
+        for (const std::string codec_name : {"identity", "int8", "int4", "top_k_64"}) {
+            for (const std::int64_t overlap : {0, 2}) {
+                WorldOptions options;
+                options.seed = ++seed;
+                SCOPED_TRACE(fmt::format("{} sites, {}, overlap {}, seed {}", sites, codec_name, overlap, seed));
+                options.sites = sites;
+                options.codec = codec_name;
+                options.fragments = 3;
+                options.overlap_steps = overlap;
+                options.mixed_processors = true;
+                options.link = rough_link();
+                World world(options);
+                ASSERT_TRUE(world.run_to_end());
+                expect_equal_bits(world, sites, options.rounds);
+                const Commit& commit = world.commits(0).at(Round(2));
+                EXPECT_EQ(commit.fragments, 3);
+                EXPECT_TRUE(commit.ends_round());
+                EXPECT_LT(relative_error(world.means(0).at(Round(2)), world.expected_direct_mean(commit)),
+                          commit.direct ? 1e-6 : 0.02);
+                EXPECT_EQ(world.driver(0).last_traffic().fragments.size(), 3u);
+            }
+        }
+    }
+}
+
+TEST(Exchange, a_site_killed_between_two_fragments_is_in_the_mean_of_the_first_only) {
+    WorldOptions options;
+    options.sites = 3;
+    options.fragments = 2;
+    options.overlap_steps = 1;
+    World world(options);
+    int handed_in = 0;
+    world.on_contribute = [&](int site, Round round) {
+        if (site == 2 && round == Round(1)) ++handed_in;
+    };
+    ASSERT_TRUE(world.run_until([&] { return handed_in == 2; }));
+    world.kill(2);
+    ASSERT_TRUE(world.run_to_end());
+    for (int site = 0; site < 2; ++site) {
+        EXPECT_EQ(world.means(site), world.means(0));
+        EXPECT_EQ(world.commits(site).size(), 3u);
+        EXPECT_EQ(world.commits(site).at(Round(1)).contributors.size(), 2u) << "of the last fragment";
+        EXPECT_EQ(world.commits(site).at(Round(2)).contributors.size(), 2u);
+    }
+}
+
 TEST(Exchange, memory_stays_flat_over_many_rounds) {
     WorldOptions options;
     options.rounds = 300;

@@ -65,7 +65,8 @@ struct Inner {
 
 struct Outer {
     OuterSettings settings;
-    Vector anchor = Vector(kParameters), momentum = Vector(kParameters);
+    Vector anchor = Vector(kParameters), momentum = Vector(kParameters), second = Vector(kParameters);
+    std::int64_t rounds = 0;
 
     // One round of H steps on every site whose weight isn't 0: those didn't arrive.
     void round(std::vector<Inner>& sites, int inner_steps, const std::vector<double>& weights) {
@@ -79,7 +80,7 @@ struct Outer {
             if (weights[site] > 0) contributions.push_back({deltas[site], weights[site]});
         Vector mean(kParameters);
         weighted_mean(contributions, mean);
-        outer_step(settings, mean, anchor, momentum);
+        outer_step(settings, Round(rounds++), mean, anchor, {.momentum = momentum, .second = second});
         for (auto& site : sites) mix_into_local(settings.alpha, anchor, site.theta);
     }
 };
@@ -183,6 +184,13 @@ TEST(OuterTraining, a_short_last_round_counts_with_its_own_weight) {
     weighted_mean(std::vector<WeightedDelta>{{delta_a, 3 * 64}, {delta_b, 10 * 64}}, mean);
     for (std::size_t i = 0; i < kParameters; ++i)
         EXPECT_NEAR(mean[i], (3 * delta_a[i] + 10 * delta_b[i]) / 13, 1e-6);
+}
+
+TEST(OuterTraining, adam_outside_brings_several_sites_near_the_common_optimum) {
+    std::vector<Inner> sites(4);
+    Outer outer{{.rule = OuterRule::adam, .lr = 0.1f, .momentum = 0.5f, .second_decay = 0.9f, .epsilon = 1e-3f}};
+    for (int round = 0; round < 40; ++round) outer.round(sites, 10, {1, 1, 1, 1});
+    EXPECT_LT(distance_to_optimum(outer.anchor), 0.2 * distance_to_optimum(Vector(kParameters)));
 }
 
 TEST(OuterTraining, every_rule_brings_several_sites_near_the_common_optimum) {

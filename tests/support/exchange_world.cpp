@@ -20,8 +20,9 @@ CoordinatorOptions coordinator_options(const WorldOptions& world) {
     for (int site = 0; site < world.sites; ++site) options.site_names.push_back(fmt::format("site{}", site));
     options.numbers.method.codec = world.codec;
     options.numbers.gather = is_gathered(codec_from_name(world.codec));
-    options.numbers.inner_steps = 2;
-    options.numbers.total_steps = 2 * world.rounds;
+    options.numbers.inner_steps = world.overlap_steps > 0 ? 4 * world.fragments : 2 * world.fragments;
+    options.numbers.total_steps = options.numbers.inner_steps * world.rounds;
+    options.numbers.method.overlap_steps = world.overlap_steps;
     options.numbers.chunk_elements = world.chunk_elements;
     return options;
 }
@@ -84,7 +85,8 @@ void World::start(int number, Incarnation incarnation) {
     options.site.run_id = "test";
     options.site.self = {SiteId(number), fmt::format("site{}", number), incarnation, ""};
     options.site.hello.blocks_per_epoch = 1000;
-    options.site.hello.fragment_elements = {options_.elements};
+    for (std::int64_t i = 0; i < options_.fragments; ++i)
+        options.site.hello.fragment_elements.push_back(fragment_begin(i + 1) - fragment_begin(i));
     site.driver = std::make_unique<SiteDriver>(std::move(options), *site.transport, *site.control,
                                                network_.clock(), Log("test", LogLevel::error));
 }
@@ -124,24 +126,23 @@ void World::work(int number, const WorkerOrder& order) {
                     site_event::StateLoaded{load.from.round, load.from.step, load.from.state_hash, {}});
             },
             [&](const site_action::StartRound& start) {
-                driver.tell(site_event::StepDone{start.plan.last_step()});
-                auto values = delta(number, start.plan.round);
-                ContributionFacts facts;
-                if (tamper) tamper(number, start.plan.round, values);
-                if (on_contribute) on_contribute(number, start.plan.round);
-                const auto buffer = std::make_shared<std::vector<float>>(std::move(values));
-                const bool feeds_back = needs_error_feedback(codec_from_name(options_.codec));
-                site.loss = feeds_back ? buffer : nullptr;
-                driver.contribute({start.plan.round, FragmentId(0), order.work, buffer, facts, site.loss});
+                site.plan = start.plan;
+                site.work = order.work;
+                contribute(number, start.plan.fragments.front());
             },
             [&](const site_action::ApplyCommit& apply) {
-                const Commit& commit = apply.commits.front();
-                const auto mean = driver.mean(commit.fragment);
-                site.means[commit.round].assign(mean.begin(), mean.end());
+                const Commit& commit = apply.commit;
+                auto& means = site.means[commit.round];
+                means.resize(static_cast<std::size_t>(options_.elements));
+                std::ranges::copy(order.mean, part(means, commit.fragment).begin());
                 site.commits[commit.round] = commit;
                 if (site.loss) site.losses[commit.round] = *site.loss;
-                driver.tell(site_event::CommitApplied{commit.round});
+                driver.tell(site_event::CommitApplied{commit.round, commit.fragment});
+                const auto next = static_cast<std::size_t>(commit.fragment.value()) + 1;
+                if (site.plan && site.plan->round == commit.round && !commit.ends_round())
+                    contribute(number, site.plan->fragments[next]);
             },
+            [&](const site_action::DropContribution&) { site.plan.reset(); },
             [&](const site_action::WriteCheckpoint& write) {
                 driver.tell(site_event::CheckpointWritten{write.checkpoint.step});
             },
@@ -154,6 +155,30 @@ void World::work(int number, const WorkerOrder& order) {
             [](const auto&) {},
         },
         order.action);
+}
+
+std::span<float> World::part(std::vector<float>& values, FragmentId fragment) const {
+    const std::int64_t begin = fragment_begin(fragment.value());
+    return std::span(values).subspan(static_cast<std::size_t>(begin),
+                                     static_cast<std::size_t>(fragment_begin(fragment.value() + 1) - begin));
+}
+
+// Trains up to where the fragment starts, hands it over, and trains on to where it is applied.
+void World::contribute(int number, const FragmentPlan& fragment) {
+    Site& site = *sites_[static_cast<std::size_t>(number)];
+    const RoundPlan plan = *site.plan;
+    site.driver->tell(site_event::StepDone{fragment.start_step});
+    auto values = delta(number, plan.round);
+    if (tamper) tamper(number, plan.round, values);
+    if (on_contribute) on_contribute(number, plan.round);
+    const auto of_fragment = part(values, fragment.id);
+    const auto buffer = std::make_shared<std::vector<float>>(of_fragment.begin(), of_fragment.end());
+    const bool feeds_back = needs_error_feedback(codec_from_name(options_.codec));
+    site.loss = feeds_back ? buffer : nullptr;
+    site.driver->contribute({plan.round, fragment.id, site.work, buffer, {}, site.loss});
+    const Step end = plan.apply_step(fragment);
+    for (Step step = fragment.start_step.next(); step <= end; step = step.next())
+        site.driver->tell(site_event::StepDone{step});
 }
 
 void World::coordinate() {
@@ -210,10 +235,12 @@ std::vector<float> World::expected_direct_mean(const Commit& commit) const {
         const float weight = equal ? 1.0F : static_cast<float>(contributor.weight);
         total += weight;
         const auto values = delta(contributor.site.value(), commit.round);
-        for (std::size_t begin = 0; begin < values.size();
-             begin += static_cast<std::size_t>(options_.chunk_elements)) {
-            const auto count = std::min<std::size_t>(static_cast<std::size_t>(options_.chunk_elements),
-                                                     values.size() - begin);
+        std::size_t count = 0;
+        std::int64_t fragment = 0;
+        for (std::size_t begin = 0; begin < values.size(); begin += count) {
+            while (static_cast<std::int64_t>(begin) >= fragment_begin(fragment + 1)) ++fragment;
+            count = std::min(static_cast<std::size_t>(options_.chunk_elements),
+                             static_cast<std::size_t>(fragment_begin(fragment + 1)) - begin);
             const auto packet = PacketEncoder(agreed, false).encode(std::span(values).subspan(begin, count));
             std::vector<float> decoded(count);
             PacketDecoder(agreed).decode(*packet, decoded);

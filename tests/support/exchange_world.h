@@ -24,6 +24,8 @@ struct WorldOptions {
     std::int64_t elements = 10'000;
     std::int64_t chunk_elements = 1024;
     std::int64_t rounds = 3;
+    std::int64_t fragments = 1;      // of about equal size, one behind the other
+    std::int64_t overlap_steps = 0;  // rounds have 4 steps a fragment then
     SimulatedLink link;
 };
 
@@ -71,11 +73,18 @@ class World {
         Incarnation incarnation;
         std::map<Round, std::vector<float>> means;
         std::map<Round, Commit> commits;
+        std::optional<RoundPlan> plan;  // of the open round
+        std::uint64_t work = 0;
         std::shared_ptr<std::vector<float>> loss;  // shared with the driver, which fills it
         std::map<Round, std::vector<float>> losses;
     };
     void start(int site, Incarnation incarnation);
     void work(int site, const WorkerOrder& order);
+    void contribute(int site, const FragmentPlan& fragment);
+    std::span<float> part(std::vector<float>& values, FragmentId fragment) const;
+    std::int64_t fragment_begin(std::int64_t fragment) const {
+        return fragment * options_.elements / options_.fragments;
+    }
     void coordinate();
 
     WorldOptions options_;

@@ -33,15 +33,15 @@ PacketDigest digest_of(const Content& content) {
 void RoundAuditor::on_report(const Report& report) {
     for (const FragmentReport& fragment : report.fragments) {
         if (!fragment.held) continue;
-        held_.insert(
-            {report.site.id, report.site.incarnation, report.round, fragment.attempt, *fragment.held});
+        held_.insert({report.site.id, report.site.incarnation, report.round, fragment.fragment,
+                      fragment.attempt, *fragment.held});
     }
 }
 
 void RoundAuditor::on_decision(const CoordinatorDecision& decision) {
     if (const auto* truncated = std::get_if<coordinator_action::TruncateRounds>(&decision.action)) {
-        // The last round that stays is open again.
-        const auto undone = surviving_.lower_bound(truncated->last);
+        // The last round that stays is open again; what stays of its commits is stored next.
+        const auto undone = surviving_.lower_bound({truncated->last, FragmentId(0)});
         for (auto entry = undone; entry != surviving_.end(); ++entry) {
             std::erase_if(used_, [&](const auto& use) { return use.second == entry->second.hash; });
         }
@@ -58,26 +58,34 @@ void RoundAuditor::on_decision(const CoordinatorDecision& decision) {
 }
 
 void RoundAuditor::on_commit(const RoundRecord& record, const Commit& commit) {
-    const auto known = surviving_.find(commit.round);
+    const auto known = surviving_.find({commit.round, commit.fragment});
     if (known != surviving_.end()) {
         demand(known->second == commit, "round {} is committed twice: {} and {}", commit.round,
                known->second.hash.hex(), commit.hash.hex());
         return;
     }
-    demand(surviving_.empty() || surviving_.rbegin()->first.next() == commit.round,
-           "round {} is committed out of order", commit.round);
-    for (const SiteId member : commit.members) {
+    std::pair expected(Round(0), FragmentId(0));
+    if (!surviving_.empty()) {
+        const Commit& last = surviving_.rbegin()->second;
+        expected = last.ends_round() ? std::pair(last.round.next(), FragmentId(0))
+                                     : std::pair(last.round, FragmentId(last.fragment.value() + 1));
+    }
+    demand(expected == std::pair(commit.round, commit.fragment),
+           "fragment {} of round {} is committed out of order", commit.fragment, commit.round);
+    // What a resume keeps of a round was held when it was committed, by processes that may be gone.
+    const auto ever = committed_.find(commit.hash);
+    const bool kept = ever != committed_.end() && ever->second == commit;
+    for (const SiteId member : kept ? std::vector<SiteId>{} : commit.members) {
         const Incarnation incarnation = record.plan.find(member)->incarnation;
-        demand(held_.contains({member, incarnation, commit.round, commit.attempt, commit.hash}),
+        demand(held_.contains(
+                   {member, incarnation, commit.round, commit.fragment, commit.attempt, commit.hash}),
                "round {} is committed, but site {} never held {}", commit.round, member, commit.hash.hex());
     }
-    surviving_[commit.round] = commit;
+    surviving_[{commit.round, commit.fragment}] = commit;
     committed_[commit.hash] = commit;
-    for (const Contributor& contributor : commit.contributors) {
-        const auto& blocks = record.plan.find(contributor.site)->blocks;
-        auto& consumed = consumed_[commit.round];
-        consumed.insert(consumed.end(), blocks.begin(), blocks.end());
-    }
+    // A site's blocks are used up as soon as a part of what they taught it is in the run.
+    for (const Contributor& contributor : commit.contributors)
+        consumed_[commit.round].emplace(contributor.site, record.plan.find(contributor.site)->blocks);
 }
 
 // Consumed, returned and leased blocks are together every block before the ledger's next one, each once.
@@ -89,8 +97,9 @@ void RoundAuditor::check_ledger(const RoundRecord& record) const {
             for (std::int64_t i = 0; i < range.count; ++i) ++times[{range.epoch, range.first + i}];
         }
     };
-    for (const auto& [round, blocks] : consumed_) {
-        if (round < record.plan.round) count(blocks);
+    for (const auto& [round, sites] : consumed_) {
+        for (const auto& [site, blocks] : sites)
+            if (round < record.plan.round) count(blocks);
     }
     count(ledger.returned);
     for (const auto& [site, blocks] : ledger.leases) count(blocks);
@@ -126,7 +135,7 @@ std::vector<std::uint64_t> RoundAuditor::apply(SiteId site, const Commit& commit
             demand(part.delta == means.front().parts[i].delta, "round {}: site {}'s Δ is in the mean in part",
                    commit.round, part.site);
             const Delta& delta = deltas_.at(part.delta);
-            demand(delta.round == commit.round && delta.base == before,
+            demand(delta.round == commit.round && delta.fragment == commit.fragment && delta.base == before,
                    "round {}: the Δ of site {} belongs to round {} or to other weights", commit.round,
                    part.site, delta.round);
             const auto use = used_.emplace(part.delta, commit.hash).first;

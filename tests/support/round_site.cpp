@@ -32,6 +32,7 @@ void SimulatedSite::start() {
     state_.emplace(options);
     weights_.clear();
     work_.reset();
+    handed_over_ = false;
     store_.clear();
     exit_code_.reset();
     heartbeat();
@@ -74,7 +75,8 @@ void SimulatedSite::receive(const View& view) {
 }
 
 SimulatedSite::StoreKey SimulatedSite::store_key(const PacketKey& key) {
-    return {key.leg, key.round, key.leg == Leg::mean ? key.attempt : Attempt(0), key.origin, key.chunk};
+    return {key.leg,    key.round, key.fragment, key.leg == Leg::mean ? key.attempt : Attempt(0),
+            key.origin, key.chunk};
 }
 
 void SimulatedSite::receive(SiteId sender, const SitePacket& packet, Incarnation sender_incarnation) {
@@ -106,14 +108,15 @@ void SimulatedSite::act(const SiteAction& action) {
             },
             [&](const site_action::RequestPackets& request) { world_.request(request.from, request.keys); },
             [&](const site_action::ReduceChunk& chunk) { reduce(chunk); },
-            [&](const site_action::ApplyCommit& commit) { apply(commit); },
+            [&](const site_action::ApplyCommit& order) { apply(order.commit, order.state_hash); },
             [&](const site_action::DropContribution&) {
                 ++work_number_;
                 work_.reset();
+                handed_over_ = false;
             },
             [&](const site_action::ForgetPackets& forget) {
                 std::erase_if(store_,
-                              [&](const auto& entry) { return std::get<1>(entry.first) < forget.before; });
+                              [&](const auto& entry) { return std::get<Round>(entry.first) < forget.before; });
             },
             [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
             [&](const site_action::Evaluate& part) {
@@ -134,8 +137,8 @@ void SimulatedSite::act(const SiteAction& action) {
 void SimulatedSite::discard(const site_action::DiscardPackets& packets) {
     if (options_.mutation == Mutation::stale_means) reuse_means(packets);
     std::erase_if(store_, [&](const auto& entry) {
-        const auto& [leg, round, attempt, origin, chunk] = entry.first;
-        if (round != packets.round) return false;
+        const auto& [leg, round, fragment, attempt, origin, chunk] = entry.first;
+        if (round != packets.round || fragment != packets.fragment) return false;
         if (leg == Leg::mean) return attempt < packets.means_before;
         return origin != info_.id && entry.second.second < packets.contributions_before;
     });
@@ -144,8 +147,9 @@ void SimulatedSite::discard(const site_action::DiscardPackets& packets) {
 // The deliberate mistake: means of the attempt before are taken for those of the new one.
 void SimulatedSite::reuse_means(const site_action::DiscardPackets& packets) {
     for (const auto& [key, stored] : store_) {
-        const auto& [leg, round, attempt, origin, chunk] = key;
-        if (leg != Leg::mean || round != packets.round || origin == info_.id) continue;
+        const auto& [leg, round, fragment, attempt, origin, chunk] = key;
+        if (leg != Leg::mean || round != packets.round || fragment != packets.fragment || origin == info_.id)
+            continue;
         SitePacket stale{{leg, round, packets.fragment, packets.means_before, origin, chunk}, stored.first};
         later(Milliseconds(0), [this, stale] {
             arriving_ = stale;
@@ -156,19 +160,21 @@ void SimulatedSite::reuse_means(const site_action::DiscardPackets& packets) {
 
 void SimulatedSite::load(const StartFrom& from) {
     later(Milliseconds(world_.dice->between(1, 200)), [this, from] {
-        site_event::StateLoaded loaded{from.round, from.step, from.state_hash, {}};
+        site_event::StateLoaded loaded{from.round, from.step, from.state_hash, {}, from.fragments_applied};
         if (from.kind == StartFrom::Kind::initial) {
-            weights_.assign(kChunks, 1);
+            weights_.assign(std::size_t(options_.fragments), std::vector<std::uint64_t>(kChunks, 1));
             loaded = {Round(0), Step(0), Hash128{1, 1}, {}};
         } else {
             const auto found = std::find_if(disk_.begin(), disk_.end(), [&](const Checkpoint& checkpoint) {
-                return checkpoint.reference == CheckpointRef{from.step, from.round, from.state_hash};
+                return checkpoint.reference == CheckpointRef{from.step, from.round, from.state_hash,
+                                                             from.fragments_applied};
             });
             if (found == disk_.end()) return feed(site_event::StateFailed{"no such checkpoint"});
             weights_ = found->weights;
             work_ = found->work;
             if (work_) loaded.plan = work_->plan;
         }
+        fragments_applied_ = loaded.fragments_applied;
         weights_round_ = loaded.round;
         weights_hash_ = loaded.state_hash;
         feed(loaded);
@@ -184,38 +190,58 @@ void SimulatedSite::fetch(const std::vector<SiteId>& donors) {
         weights_ = donor->weights_;
         weights_round_ = donor->weights_round_;
         weights_hash_ = donor->weights_hash_;
+        fragments_applied_ = donor->fragments_applied_;
         work_.reset();
         const RoundPlan* plan = donor->state_->view().plan ? &*donor->state_->view().plan : nullptr;
         feed(site_event::StateLoaded{
-            weights_round_, plan == nullptr ? Step(0) : plan->first_step, weights_hash_, {}});
+            weights_round_, plan == nullptr ? Step(0) : plan->first_step, weights_hash_, {},
+            fragments_applied_});
     });
 }
 
 void SimulatedSite::start_round(const site_action::StartRound& start) {
     ++work_number_;
+    handed_over_ = false;
     if (start.from_outer || !work_ || work_->plan.round != start.plan.round) {
-        work_ = Work{start.plan, start.plan.first_step, weights_};
+        work_ = Work{start.plan, start.plan.first_step, {}};
     }
     work_->plan = start.plan;
     train(work_number_);
 }
 
+bool SimulatedSite::work_goes_on() const {
+    if (!work_ || !state_ || state_->phase() == Phase::finished) return false;
+    return fragments_applied_ < std::int64_t(work_->plan.fragments.size());
+}
+
+// One step, or what is due before it; an apply that is due goes on from there.
 void SimulatedSite::train(std::uint64_t work_number) {
-    if (work_->steps == work_->plan.last_step()) return contribute();
+    const RoundPlan& plan = work_->plan;
+    const FragmentPlan& next = plan.fragments.at(std::size_t(fragments_applied_));
+    if (work_->steps >= next.start_step && !handed_over_) {
+        contribute(next);
+        if (work_number != work_number_ || !work_goes_on()) return;
+    }
+    if (work_->steps == plan.apply_step(next)) return;
     later(Milliseconds(world_.dice->between(5, 60)), [this, work_number] {
         if (work_number != work_number_ || !work_) return;
         work_->steps = work_->steps.next();
         feed(site_event::StepDone{work_->steps});
-        if (work_number == work_number_ && work_ && state_ && state_->phase() == Phase::training)
+        if (work_number == work_number_ && work_goes_on() && state_->phase() == Phase::training)
             train(work_number);
     });
 }
 
-void SimulatedSite::contribute() {
-    Delta delta{world_.dice->bits(), info_.id, work_->plan.round, work_->base,
-                work_->plan.find(info_.id)->blocks};
-    world_.auditor->on_delta(delta);
-    const FragmentId fragment = work_->plan.fragments.front().id;
+void SimulatedSite::contribute(const FragmentPlan& plan) {
+    const FragmentId fragment = plan.id;
+    if (!work_->pending) {
+        work_->pending = Delta{world_.dice->bits(), info_.id, work_->plan.round, fragment,
+                               weights_.at(std::size_t(fragment.value())),
+                               work_->plan.find(info_.id)->blocks};
+        world_.auditor->on_delta(*work_->pending);
+    }
+    handed_over_ = true;
+    const Delta delta = *work_->pending;
     const bool finite = !world_.dice->chance(options_.non_finite);
     const std::uint64_t work_number = work_number_;
     feed(site_event::ContributionDeclared{fragment, {finite, {1.0, 1.0}}});
@@ -224,7 +250,8 @@ void SimulatedSite::contribute() {
         later(Milliseconds(chunk), [this, work_number, fragment, chunk, delta] {
             if (work_number != work_number_) return;
             const Content content{{Part{info_.id, 0, delta.id}}, chunk};
-            store_[{Leg::contribution, delta.round, Attempt(0), info_.id, chunk}] = {content, Attempt(0)};
+            store_[{Leg::contribution, delta.round, fragment, Attempt(0), info_.id, chunk}] = {content,
+                                                                                               Attempt(0)};
             feed(site_event::ContributionEncoded{fragment, chunk, digest_of(content)});
         });
     }
@@ -235,12 +262,14 @@ void SimulatedSite::reduce(const site_action::ReduceChunk& chunk) {
         Content mean{{}, chunk.chunk};
         for (const Contributor& contributor : chunk.contributors) {
             const auto found =
-                store_.find({Leg::contribution, chunk.round, Attempt(0), contributor.site, chunk.chunk});
+                store_.find({Leg::contribution, chunk.round, chunk.fragment, Attempt(0), contributor.site,
+                             chunk.chunk});
             if (found == store_.end()) return;  // the attempt has changed meanwhile
             mean.parts.push_back(
                 {contributor.site, contributor.weight, found->second.first.parts.front().delta});
         }
-        store_[{Leg::mean, chunk.round, chunk.attempt, info_.id, chunk.chunk}] = {mean, chunk.attempt};
+        store_[{Leg::mean, chunk.round, chunk.fragment, chunk.attempt, info_.id, chunk.chunk}] = {
+            mean, chunk.attempt};
         feed(site_event::MeanReduced{chunk.fragment, chunk.attempt, chunk.chunk, digest_of(mean)});
     });
 }
@@ -258,13 +287,15 @@ std::vector<Content> SimulatedSite::means_of(const Commit& commit) const {
     for (std::int64_t chunk = 0; chunk < commit.chunks; ++chunk) {
         if (!commit.direct) {
             means.push_back(
-                stored({Leg::mean, commit.round, commit.attempt, attempt.owner_of(chunk), chunk}));
+                stored({Leg::mean, commit.round, commit.fragment, commit.attempt, attempt.owner_of(chunk),
+                        chunk}));
             continue;
         }
         Content mean{{}, chunk};
         for (const Contributor& contributor : commit.contributors) {
             const Content& content =
-                stored({Leg::contribution, commit.round, Attempt(0), contributor.site, chunk});
+                stored({Leg::contribution, commit.round, commit.fragment, Attempt(0), contributor.site,
+                        chunk});
             mean.parts.push_back({contributor.site, contributor.weight, content.parts.front().delta});
         }
         means.push_back(mean);
@@ -272,31 +303,43 @@ std::vector<Content> SimulatedSite::means_of(const Commit& commit) const {
     return means;
 }
 
-void SimulatedSite::apply(const site_action::ApplyCommit& commit) {
-    ++work_number_;
-    work_.reset();
-    later(Milliseconds(world_.dice->between(0, 20)), [this, commits = commit.commits] {
-        const Commit& only = commits.front();
-        weights_ = world_.auditor->apply(info_.id, only, means_of(only), weights_);
-        weights_round_ = only.round.next();
-        weights_hash_ = state_after(commits);
-        feed(site_event::CommitApplied{only.round});
+void SimulatedSite::apply(const Commit& commit, const Hash128& state_hash) {
+    later(Milliseconds(world_.dice->between(0, 20)), [this, commit, state_hash] {
+        auto& weights = weights_.at(std::size_t(commit.fragment.value()));
+        weights = world_.auditor->apply(info_.id, commit, means_of(commit), weights);
+        weights_hash_ = state_hash;
+        ++fragments_applied_;
+        handed_over_ = false;
+        if (work_) work_->pending.reset();
+        if (commit.ends_round()) {
+            ++work_number_;
+            work_.reset();
+            weights_round_ = commit.round.next();
+            fragments_applied_ = 0;
+        }
+        const std::uint64_t work_number = work_number_;
+        feed(site_event::CommitApplied{commit.round, commit.fragment});
+        if (work_number == work_number_ && work_goes_on() && state_->phase() == Phase::training)
+            train(work_number);
     });
 }
 
 // The deliberate mistake: what a commit would apply is applied without waiting for it.
 void SimulatedSite::apply_without_commit() {
-    const AttemptPlan& attempt = state_->view().attempts.front();
     const Report report = state_->report();
+    const FragmentReport& held = report.fragments.front();
+    const AttemptPlan& attempt = *state_->view().attempt(held.fragment);
     Commit commit;
     commit.round = attempt.round;
+    commit.fragment = attempt.fragment;
     commit.attempt = attempt.attempt;
     commit.direct = attempt.direct;
     commit.contributors = attempt.contributors;
     commit.owners = attempt.owners;
     commit.chunks = kChunks;
-    commit.hash = *report.fragments.front().held;
-    world_.auditor->apply(info_.id, commit, means_of(commit), weights_);
+    commit.hash = *held.held;
+    world_.auditor->apply(info_.id, commit, means_of(commit),
+                          weights_.at(std::size_t(commit.fragment.value())));
 }
 
 void SimulatedSite::write_checkpoint(const CheckpointRef& reference) {

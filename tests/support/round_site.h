@@ -69,14 +69,15 @@ class SimulatedSite {
     struct Work {  // local steps under a plan
         RoundPlan plan;
         Step steps;
-        std::vector<std::uint64_t> base;
+        std::optional<Delta> pending;  // of the fragment whose turn it is, once it is handed over
     };
     struct Checkpoint {
         CheckpointRef reference;
-        std::vector<std::uint64_t> weights;
+        std::vector<std::vector<std::uint64_t>> weights;
         std::optional<Work> work;
     };
-    using StoreKey = std::tuple<Leg, Round, Attempt, SiteId, std::int64_t>;  // attempt 0 for contributions
+    // Attempt 0 for contributions.
+    using StoreKey = std::tuple<Leg, Round, FragmentId, Attempt, SiteId, std::int64_t>;
 
     void feed(const SiteEvent& event);
     void later(Milliseconds delay, std::function<void()> what);  // unless the process is gone by then
@@ -85,7 +86,9 @@ class SimulatedSite {
     void fetch(const std::vector<SiteId>& donors);
     void start_round(const site_action::StartRound& start);
     void train(std::uint64_t work_number);
-    void contribute();
+    bool work_goes_on() const;
+    void contribute(const FragmentPlan& fragment);
+    void apply(const Commit& commit, const Hash128& state_hash);
     void discard(const site_action::DiscardPackets& packets);
     void reuse_means(const site_action::DiscardPackets& packets);
     void reduce(const site_action::ReduceChunk& chunk);
@@ -106,10 +109,12 @@ class SimulatedSite {
     std::optional<SiteState> state_;  // of the process, while it runs
     std::uint64_t process_ = 0;
     std::uint64_t work_number_ = 0;
-    std::vector<std::uint64_t> weights_;
+    std::vector<std::vector<std::uint64_t>> weights_;  // of each fragment, by chunk
     Round weights_round_;
+    std::int64_t fragments_applied_ = 0;  // of that round
     Hash128 weights_hash_;
     std::optional<Work> work_;
+    bool handed_over_ = false;  // the Δ of the fragment whose turn it is, by this process under this work
     std::map<StoreKey, std::pair<Content, Attempt>> store_;
     std::optional<SitePacket> arriving_;
 };

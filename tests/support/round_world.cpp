@@ -11,8 +11,7 @@
 namespace atl::testing {
 namespace {
 
-constexpr std::int64_t kInnerSteps = 3;
-constexpr std::int64_t kTotalSteps = 14;
+constexpr std::int64_t kRounds = 5;  // the last is a step shorter
 constexpr const char* kInnerStepsKey = "outer.inner_steps";
 constexpr std::int64_t kBlocksPerEpoch = 23;
 constexpr Milliseconds kHeartbeat{200};
@@ -89,7 +88,7 @@ class World {
         Hello hello;
         hello.settings["model.layers"] = "2";
         hello.blocks_per_epoch = kBlocksPerEpoch;
-        hello.fragment_elements = {4 * 16};
+        hello.fragment_elements.assign(std::size_t(options_.fragments), 4 * 16);
         const SiteInfo info{id, names_[std::size_t(id.value())], Incarnation(0), "address"};
         sites_.emplace(id, SimulatedSite(info, hello, options_, world));
     }
@@ -117,9 +116,10 @@ class World {
     }
 
     // What was told last and stored, else the configuration's.
+    std::int64_t total_steps() const { return kRounds * options_.inner_steps - 1; }
     std::int64_t inner_steps() const {
         const auto changed = stored_.changes.find(kInnerStepsKey);
-        return changed == stored_.changes.end() ? kInnerSteps : std::stoll(changed->second);
+        return changed == stored_.changes.end() ? options_.inner_steps : std::stoll(changed->second);
     }
 
     void change_inner_steps() {
@@ -133,8 +133,8 @@ class World {
     // A round that is planned for the first time has the steps that were told last, on every site.
     void check_length(const RoundPlan& plan) {
         if (stored_.rounds.contains(plan.round)) return;
-        if (plan.last_step() < Step(kTotalSteps)) lengths_.insert(plan.inner_steps());
-        const std::int64_t expected = std::min(inner_steps(), kTotalSteps - plan.first_step.value());
+        if (plan.last_step() < Step(total_steps())) lengths_.insert(plan.inner_steps());
+        const std::int64_t expected = std::min(inner_steps(), total_steps() - plan.first_step.value());
         for (const SitePlan& site : plan.sites) {
             if (site.contributes && site.inner_steps != expected)
                 throw WorldViolation(fmt::format("round {}: {} steps for site {}, told were {}", plan.round,
@@ -149,7 +149,8 @@ class World {
         options.settings["model.layers"] = "2";
         options.min_sites = options_.min_sites;
         options.numbers.inner_steps = inner_steps();
-        options.numbers.total_steps = kTotalSteps;
+        options.numbers.total_steps = total_steps();
+        options.numbers.method.overlap_steps = options_.overlap_steps;
         options.numbers.checkpoint_interval = 5;
         options.numbers.chunk_elements = 16;
         options.timeouts.progress = Milliseconds(2'000);
@@ -172,7 +173,7 @@ class World {
     // The deliberate mistake: as soon as one site holds a hash, every other report is read as holding it, too.
     void forge(Report& report) {
         for (FragmentReport& fragment : report.fragments) {
-            const auto key = std::pair(report.round, fragment.attempt);
+            const auto key = std::tuple(report.round, fragment.fragment, fragment.attempt);
             if (fragment.held) forged_.emplace(key, *fragment.held);
             if (const auto found = forged_.find(key); found != forged_.end()) fragment.held = found->second;
         }
@@ -314,7 +315,7 @@ class World {
     std::optional<CoordinatorState> coordinator_;
     CoordinatorRecord stored_;
     std::optional<CoordinatorRecord> forgettable_;
-    std::map<std::pair<Round, Attempt>, Hash128> forged_;
+    std::map<std::tuple<Round, FragmentId, Attempt>, Hash128> forged_;
     std::set<std::int64_t> lengths_;
     bool done_ = false;
     WorldOutcome outcome_;

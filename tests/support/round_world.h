@@ -35,6 +35,9 @@ struct WorldOptions {
     bool faults = true;
     double non_finite = 0.02;   // share of contributions that are
     bool change_steps = false;  // H is changed once, at a random time
+    std::int64_t fragments = 1;
+    std::int64_t inner_steps = 3;
+    std::int64_t overlap_steps = 0;
     bool print = false;         // every decision, for looking into a failing seed
 };
 

@@ -67,6 +67,7 @@ std::filesystem::path TrainingRuns::write_config(const std::vector<std::string>&
         {"train.micro_batch", "2"},
         {"optim.lr", "1e-2"},
         {"outer.inner_steps", "4"},
+        {"outer.warmup_rounds", "0"},
         {"island.threads", "1"},
         {"checkpoint.interval", "0"},
         {"monitor.log_interval", "1"},

@@ -38,11 +38,12 @@ View example_view() {
                    Standing::suspect,
                    Phase::holding,
                    Round(7),
+                   3,
                    true,
                    "?"}};
     view.round = Round(7);
     view.state_before = Hash128{11, 12};
-    view.start = StartFrom{StartFrom::Kind::checkpoint, Step(300), Round(6), {9, 9}, "newest"};
+    view.start = StartFrom{StartFrom::Kind::checkpoint, Step(300), Round(6), {9, 9}, 2, "newest"};
     view.plan = example_plan();
     view.attempts = {first_attempt(*view.plan, view.plan->fragments[0], false)};
     Commit commit;
@@ -53,7 +54,11 @@ View example_view() {
     commit.chunks = 16;
     commit.hash = {0xfedcba9876543210, 1};
     commit.last_step = Step(350);
+    commit.apply_step = Step(340);
+    commit.fragments = 2;
+    commit.numbers.outer_momentum = 0.5;
     view.commits = {commit};
+    view.open_commits = {commit};
     view.evaluation = Evaluation{Round(5), 2.5, 640};
     view.ending = Ending{1, true, "over"};
     view.hello_known = true;

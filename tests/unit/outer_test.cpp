@@ -1,15 +1,17 @@
 // The arithmetic of the outer loop against hand-worked numbers: sign of Δ, the three optimizers, weights, mixing,
-// the payload formula, the fragment schedule and the buffers of the outer state.
+// the payload formula, fragments and the buffers of the outer state.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <set>
 #include <vector>
 
 #include "core/check.h"
 #include "core/random.h"
-#include "outer/fragment_schedule.h"
+#include "outer/fragments.h"
 #include "outer/outer.h"
+#include "outer/outer_model.h"
 #include "outer/outer_state.h"
 
 namespace atl {
@@ -29,7 +31,7 @@ std::array<float, 3> three_steps(OuterRule rule) {
     const std::array<float, 1> delta{1};
     std::array<float, 3> history{};
     for (float& value : history) {
-        outer_step(settings, delta, anchor, momentum);
+        outer_step(settings, Round(0), delta, anchor, {.momentum = momentum});
         value = anchor[0];
     }
     return history;
@@ -49,7 +51,7 @@ TEST(OuterStep, follows_the_hand_worked_values_of_each_rule) {
 TEST(OuterStep, the_first_nesterov_step_sets_the_momentum_to_the_mean) {
     std::vector<float> anchor = normals(1, 50), momentum(50);
     const std::vector<float> delta = normals(2, 50);
-    outer_step({.lr = 0.7f, .momentum = 0.9f}, delta, anchor, momentum);
+    outer_step({.lr = 0.7f, .momentum = 0.9f}, Round(0), delta, anchor, {.momentum = momentum});
     EXPECT_EQ(momentum, delta);
 }
 
@@ -58,7 +60,7 @@ TEST(OuterStep, rounds_every_operation_separately) {
     const OuterSettings settings{.lr = 0.7f, .momentum = 0.9f};
     std::vector<float> anchor = normals(1, 1000), momentum = normals(2, 1000);
     const std::vector<float> delta = normals(3, 1000), anchor_before = anchor, momentum_before = momentum;
-    outer_step(settings, delta, anchor, momentum);
+    outer_step(settings, Round(0), delta, anchor, {.momentum = momentum});
     for (std::size_t i = 0; i < delta.size(); ++i) {
         volatile float decayed = settings.momentum * momentum_before[i];
         volatile float stepped = decayed + delta[i];
@@ -75,24 +77,26 @@ TEST(OuterStep, sgd_is_linear_in_the_mean) {
     std::vector<float> four_times = delta;
     for (float& value : four_times) value *= 4;
     std::vector<float> once(200), scaled(200);
-    outer_step({.rule = OuterRule::sgd, .lr = 0.3f}, delta, once, {});
-    outer_step({.rule = OuterRule::sgd, .lr = 0.3f}, four_times, scaled, {});
+    outer_step({.rule = OuterRule::sgd, .lr = 0.3f}, Round(0), delta, once, {});
+    outer_step({.rule = OuterRule::sgd, .lr = 0.3f}, Round(0), four_times, scaled, {});
     for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(scaled[i], 4 * once[i]);
 }
 
 TEST(OuterStep, refuses_buffers_of_different_sizes) {
     std::vector<float> two(2), three(3);
-    EXPECT_THROW(outer_step({}, two, three, three), CheckError);
-    EXPECT_THROW(outer_step({}, three, three, two), CheckError);
+    EXPECT_THROW(outer_step({}, Round(0), two, three, {.momentum = three}), CheckError);
+    EXPECT_THROW(outer_step({}, Round(0), three, three, {.momentum = two}), CheckError);
     EXPECT_THROW(contribution(two, three, three), CheckError);
     EXPECT_THROW(mix_into_local(0, two, three), CheckError);
 }
 
 TEST(OuterRule, comes_from_method_momentum_and_nesterov) {
-    EXPECT_EQ(outer_rule(false, 0.9, true), OuterRule::nesterov);
-    EXPECT_EQ(outer_rule(false, 0.9, false), OuterRule::heavy_ball);
-    EXPECT_EQ(outer_rule(false, 0, true), OuterRule::sgd);
-    EXPECT_EQ(outer_rule(true, 0.9, true), OuterRule::average);
+    EXPECT_EQ(outer_rule("diloco", 0.9, true), OuterRule::nesterov);
+    EXPECT_EQ(outer_rule("diloco", 0.9, false), OuterRule::heavy_ball);
+    EXPECT_EQ(outer_rule("diloco", 0, true), OuterRule::sgd);
+    EXPECT_EQ(outer_rule("average", 0.9, true), OuterRule::average);
+    EXPECT_EQ(outer_rule("adam", 0.9, true), OuterRule::adam);
+    EXPECT_EQ(outer_rule("sparse_loco", 0, false), OuterRule::sgd);
 }
 
 TEST(Contribution, is_the_anchor_minus_the_local_value) {
@@ -136,13 +140,31 @@ TEST(ApplyOuter, alpha_is_the_share_of_the_local_value_that_stays) {
     const auto local_after = [](float alpha) {
         std::array<float, 1> anchor{8}, momentum{0}, local{12};
         const std::array<float, 1> delta{4};
-        apply_outer({.rule = OuterRule::sgd, .lr = 1, .alpha = alpha}, delta, anchor, momentum, local);
+        apply_outer({.rule = OuterRule::sgd, .lr = 1, .alpha = alpha}, Round(0), delta, anchor, {.momentum = momentum},
+                    local);
         EXPECT_EQ(anchor[0], 4) << "the anchor is the stepped value, not the mix";
         return local[0];
     };
     EXPECT_EQ(local_after(0), 4);
     EXPECT_EQ(local_after(0.25f), 6);
     EXPECT_EQ(local_after(1), 12);
+}
+
+// t = 1: m = 0.5·4, v = 0.25·16; corrected by 1 − 0.5 and 1 − 0.75 they are 4 and 16. t = 2: m = 1 + 1 = 2 over 0.75, v = 3 + 1
+// = 4 over 1 − 0.5625.
+TEST(OuterStep, adam_matches_hand_worked_numbers) {
+    const OuterSettings settings{
+        .rule = OuterRule::adam, .lr = 0.5f, .momentum = 0.5f, .second_decay = 0.75f, .epsilon = 0};
+    std::array<float, 1> anchor{10}, momentum{0}, second{0};
+    const OuterMoments moments{.momentum = momentum, .second = second};
+    outer_step(settings, Round(0), std::array<float, 1>{4}, anchor, moments);
+    EXPECT_EQ(momentum[0], 2);
+    EXPECT_EQ(second[0], 4);
+    EXPECT_FLOAT_EQ(anchor[0], 10 - 0.5f * 4 / 4);
+    outer_step(settings, Round(1), std::array<float, 1>{2}, anchor, moments);
+    EXPECT_EQ(momentum[0], 2);
+    EXPECT_EQ(second[0], 4);
+    EXPECT_FLOAT_EQ(anchor[0], 9.5f - 0.5f * (2 / 0.75f) / std::sqrt(4 / 0.4375f));
 }
 
 TEST(Payload, is_one_contribution_between_two_sites_and_two_legs_between_more) {
@@ -155,65 +177,82 @@ TEST(Payload, is_one_contribution_between_two_sites_and_two_legs_between_more) {
     EXPECT_EQ(payload_bytes_sent({800, 0, 0}, 5), 800);
 }
 
-TEST(FragmentSchedule, with_one_fragment_starts_at_the_end_of_every_round) {
-    const FragmentSchedule schedule{.inner_steps = 5};
-    schedule.check();
-    for (int step = 0; step <= 20; ++step) {
-        const bool end_of_round = step > 0 && step % 5 == 0;
-        EXPECT_EQ(schedule.starts_after(Step(step)).has_value(), end_of_round) << step;
-        EXPECT_EQ(schedule.applies_after(Step(step)).has_value(), end_of_round) << step;
-        EXPECT_TRUE(schedule.quiescent_after(Step(step)));
-    }
-}
-
-TEST(FragmentSchedule, starts_every_fragment_once_a_round_and_applies_it_tau_steps_later) {
-    const FragmentSchedule schedule{.inner_steps = 30, .fragments = 4, .overlap_steps = 7};
-    schedule.check();
-    EXPECT_EQ(schedule.offset_steps(FragmentId(0)), 0);
-    EXPECT_EQ(schedule.offset_steps(FragmentId(1)), 7);
-    EXPECT_EQ(schedule.offset_steps(FragmentId(3)), 22);
-    EXPECT_EQ(schedule.starts_after(Step(37)), FragmentId(1));  // 7 + 30
-    EXPECT_EQ(schedule.starts_after(Step(30)), FragmentId(0));
-    EXPECT_EQ(schedule.applies_after(Step(59)),
-              FragmentId(3));  // 22 + 30 + 7: nothing pending after 60 but 0
-    std::set<FragmentId> started, pending{FragmentId(0)};
-    for (int step = 61; step <= 120; ++step) {
-        if (const auto fragment = schedule.applies_after(Step(step))) pending.erase(*fragment);
-        if (const auto fragment = schedule.starts_after(Step(step))) {
-            started.insert(*fragment);
-            pending.insert(*fragment);
-            EXPECT_EQ(schedule.applies_after(Step(step + 7)), fragment);
-        }
-        EXPECT_LE(pending.size(), 1u);
-        EXPECT_EQ(schedule.quiescent_after(Step(step)), pending.empty()) << step;
-        if (step % 30 == 0) {
-            EXPECT_EQ(started.size(), 4u);
-            started.clear();
-        }
-    }
-}
-
-TEST(FragmentSchedule, refuses_an_overlap_that_would_leave_two_fragments_pending) {
-    EXPECT_NO_THROW((FragmentSchedule{30, 4, 7}.check()));
-    EXPECT_THROW((FragmentSchedule{30, 4, 8}.check()), CheckError);
-    EXPECT_THROW((FragmentSchedule{3, 4, 0}.check()), CheckError);
-}
-
-TEST(FragmentSchedule, deals_layers_out_in_strides) {
+TEST(Fragments, deal_layers_out_in_strides) {
     EXPECT_EQ(fragment_of_layer(std::nullopt, 3), FragmentId(0));
     EXPECT_EQ(fragment_of_layer(4, 3), FragmentId(1));
     EXPECT_EQ(fragment_of_layer(4, 1), FragmentId(0));
 }
 
-TEST(RoundSteps, the_last_round_takes_what_is_left_of_the_run) {
-    std::vector<std::int64_t> lengths;
-    for (std::int64_t step = 0; step < 100; step += lengths.back())
-        lengths.push_back(round_steps(Step(step), 30, Step(100)));
-    EXPECT_EQ(lengths, (std::vector<std::int64_t>{30, 30, 30, 10}));
+TEST(Fragments, keep_every_parameter_once_in_the_order_of_the_tensors_names) {
+    const auto fragments = cut_into_fragments({{"model.norm.weight", 2},
+                                               {"model.layers.1.mlp.weight", 3},
+                                               {"model.layers.0.mlp.weight", 4},
+                                               {"model.layers.2.mlp.weight", 5},
+                                               {"lm_head.weight", 6}},
+                                              2);
+    ASSERT_EQ(fragments.size(), 2u);
+    std::vector<std::string> names;
+    for (const OuterSlice& slice : fragments[0]) names.push_back(slice.tensor);
+    EXPECT_EQ(names, (std::vector<std::string>{"lm_head.weight", "model.layers.0.mlp.weight",
+                                               "model.layers.2.mlp.weight", "model.norm.weight"}));
+    ASSERT_EQ(fragments[1].size(), 1u);
+    EXPECT_EQ(fragments[1][0].first_parameter, 6 + 4);
+    std::set<std::int64_t> parameters;
+    for (const auto& slices : fragments)
+        for (const OuterSlice& slice : slices)
+            for (std::int64_t i = 0; i < slice.elements; ++i)
+                EXPECT_TRUE(parameters.insert(slice.first_parameter + i).second);
+    EXPECT_EQ(parameters.size(), 20u);
+    EXPECT_EQ(*parameters.rbegin(), 19);
+}
+
+// Two fragments exchanged one after the other are the same as the whole model at once.
+TEST(OuterModel, steps_each_fragment_by_itself) {
+    const std::vector<std::pair<std::string, std::int64_t>> tensors{
+        {"layers.0.weight", 5}, {"layers.1.weight", 7}, {"norm.weight", 3}};
+    const OuterSettings settings{.rule = OuterRule::nesterov, .lr = 0.7f, .momentum = 0.9f};
+    std::vector<std::vector<float>> anchors;
+    for (const int count : {1, 2}) {
+        OuterModel model({.tensors_and_elements = tensors, .fragments = count});
+        std::vector<float> parameters = normals(1, 15);
+        model.begin(parameters);
+        for (std::uint64_t round = 0; round < 3; ++round) {
+            const auto moved = normals(2 + round, 15, 0.1);
+            for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= moved[i];
+            for (int p = 0; p < count; ++p) {
+                std::vector<float> delta(static_cast<std::size_t>(model.fragment(FragmentId(p)).elements()));
+                model.contribute(FragmentId(p), parameters, 0, delta);
+                model.apply(FragmentId(p), settings, Round(static_cast<std::int64_t>(round)), delta, parameters);
+            }
+        }
+        std::vector<float> whole(15);
+        model.copy_anchors(whole);
+        EXPECT_EQ(whole, parameters) << "without α local parameters are the anchors";
+        anchors.push_back(whole);
+    }
+    EXPECT_EQ(anchors[0], anchors[1]);
+}
+
+// The local steps of an overlap survive an apply as far as α says, and Δ is measured from the anchor, not from the mix.
+TEST(OuterModel, measures_from_the_anchor_and_not_from_the_mix) {
+    OuterModel model({.tensors_and_elements = {{"w", 1}}, .buffers = {.momentum = false}});
+    std::vector<float> local{10};
+    model.begin(local);
+    local[0] = 8;
+    std::vector<float> delta(1);
+    model.contribute(FragmentId(0), local, 0, delta);
+    EXPECT_EQ(delta[0], 2);
+    local[0] = 6;  // meanwhile
+    model.apply(FragmentId(0), {.rule = OuterRule::sgd, .lr = 1, .alpha = 0.5f}, Round(0), delta,
+                local);
+    EXPECT_EQ(local[0], 7) << "half of its own 6, half of the anchor's 8";
+    model.contribute(FragmentId(0), local, 0, delta);
+    EXPECT_EQ(delta[0], 1);
 }
 
 TEST(OuterFragment, names_a_section_for_every_element_of_its_state) {
-    OuterFragment fragment(consecutive_slices({{"a", 3}, {"b", 5}}), true, true);
+    OuterFragment fragment(cut_into_fragments({{"a", 3}, {"b", 5}}, 1)[0],
+                           {.momentum = true, .second_moment = true, .residual = true});
     EXPECT_EQ(fragment.elements(), 8);
     std::vector<std::string> names;
     for (const auto& section : fragment.sections()) {
@@ -221,16 +260,16 @@ TEST(OuterFragment, names_a_section_for_every_element_of_its_state) {
         std::fill(section.values.begin(), section.values.end(), 1.0f);
     }
     EXPECT_EQ(names, (std::vector<std::string>{"anchor/a", "anchor/b", "outer_momentum/a", "outer_momentum/b",
-                                               "residual/a", "residual/b"}));
+                                               "outer_second/a", "outer_second/b", "residual/a", "residual/b"}));
     for (const auto buffer : {fragment.anchor(), fragment.momentum(), fragment.residual()}) {
         EXPECT_EQ(buffer.size(), 8u);
         for (const float value : buffer) EXPECT_EQ(value, 1);
     }
-    EXPECT_EQ(OuterFragment(consecutive_slices({{"a", 3}}), false, false).sections().size(), 1u);
+    EXPECT_EQ(OuterFragment(cut_into_fragments({{"a", 3}}, 1)[0], {.momentum = false}).sections().size(), 1u);
 }
 
 TEST(OuterFragment, refuses_slices_with_gaps) {
-    EXPECT_THROW(OuterFragment({{"a", 0, 3}, {"b", 4, 1}}, true, false), CheckError);
+    EXPECT_THROW(OuterFragment({{"a", 0, 3}, {"b", 4, 1}}, {}), CheckError);
 }
 
 }  // namespace

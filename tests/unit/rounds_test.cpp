@@ -1,14 +1,17 @@
 // The small rules of the round protocol, each alone: ledger, complaints, norms, commit, resume, chunk shares.
 #include <gtest/gtest.h>
 
+#include "core/check.h"
 #include "rounds/attempt_plan.h"
 #include "rounds/commit_rule.h"
 #include "rounds/complaints.h"
 #include "rounds/coordinator_state.h"
+#include "rounds/fragment_schedule.h"
 #include "rounds/ledger.h"
 #include "rounds/norm_test.h"
 #include "rounds/resume.h"
 #include "rounds/site_state.h"
+#include "rounds/warmup.h"
 
 namespace atl {
 namespace {
@@ -155,6 +158,72 @@ TEST(Plan, hash_changes_with_every_part_of_the_plan) {
     EXPECT_NE(other.hash(), hash);
 }
 
+TEST(FragmentSchedule, with_one_fragment_is_the_end_of_the_round) {
+    const FragmentSchedule schedule{.inner_steps = 5, .first_step = Step(10)};
+    EXPECT_EQ(schedule.start_step(FragmentId(0)), Step(15));
+    EXPECT_EQ(schedule.apply_step(FragmentId(0)), Step(15));
+}
+
+TEST(FragmentSchedule, gives_every_fragment_one_turn_a_round_a_round_apart_with_one_pending_at_most) {
+    for (const int fragments : {1, 2, 3, 4, 7}) {
+        const int overlap = 30 / fragments - 1;
+        std::vector<int> turns(std::size_t(fragments), 0);
+        Step free_from(0);
+        for (std::int64_t round = 0; round < 4; ++round) {
+            const FragmentSchedule schedule{30, fragments, overlap, Step(30 * round)};
+            for (std::int32_t p = 0; p < fragments; ++p) {
+                const FragmentId fragment(p);
+                EXPECT_EQ(schedule.starts_after(schedule.start_step(fragment)), fragment);
+                EXPECT_EQ(schedule.applies_after(schedule.apply_step(fragment)), fragment);
+                EXPECT_GE(schedule.start_step(fragment), free_from);
+                EXPECT_EQ(schedule.apply_step(fragment).value(), schedule.start_step(fragment).value() + overlap);
+                free_from = schedule.apply_step(fragment);
+                // As often as it fits into the steps done: floor((T − t) / n) with t its place before the run.
+                const std::int64_t place = (p + 1) * 30 / fragments - 30;
+                EXPECT_EQ(++turns[std::size_t(p)], (free_from.value() - place) / 30);
+            }
+            EXPECT_EQ(free_from, Step(30 * (round + 1))) << "nothing is pending between rounds";
+        }
+    }
+}
+
+TEST(FragmentSchedule, refuses_an_overlap_that_would_leave_two_fragments_pending) {
+    EXPECT_NO_THROW((FragmentSchedule{30, 4, 6}.check()));
+    EXPECT_THROW((FragmentSchedule{30, 4, 7}.check()), CheckError);
+    EXPECT_THROW((FragmentSchedule{3, 4, 0}.check()), CheckError);
+    EXPECT_EQ(fitting_overlap(7, 30, 4), 6);
+    EXPECT_EQ(fitting_overlap(5, 30, 4), 5);
+    EXPECT_EQ(fitting_overlap(5, 4, 4), 0);
+}
+
+TEST(RoundSteps, the_last_round_takes_what_is_left_of_the_run) {
+    const auto lengths = [](std::int64_t steps, std::int64_t total, std::int64_t fragments) {
+        std::vector<std::int64_t> all;
+        for (std::int64_t done = 0; done < total; done += all.back())
+            all.push_back(round_steps(steps, total - done, fragments));
+        return all;
+    };
+    EXPECT_EQ(lengths(30, 100, 1), (std::vector<std::int64_t>{30, 30, 30, 10}));
+    EXPECT_EQ(lengths(30, 92, 4), (std::vector<std::int64_t>{30, 30, 32})) << "2 steps are no round of 4 fragments";
+    EXPECT_EQ(lengths(1, 5, 2), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(Warmup, averages_at_first_and_comes_to_what_the_run_asks_for) {
+    const OuterStep full{.lr = 0.6, .momentum = 0.9};
+    const OuterStep averaging{.lr = 1, .momentum = 0};
+    OuterStep before = averaging;
+    for (std::int64_t round = 0; round < 50; ++round) {
+        const OuterStep now = warmed_up(full, 20, Round(round));
+        EXPECT_GE(now.momentum, before.momentum) << round;
+        EXPECT_LE(now.lr, before.lr) << round;
+        EXPECT_EQ(now == averaging, round <= 20) << round;
+        EXPECT_EQ(now == full, round >= 40) << round;
+        before = now;
+    }
+    EXPECT_EQ(warmed_up(full, 20, Round(30)), (OuterStep{0.8, 0.45}));
+    EXPECT_EQ(warmed_up(full, 0, Round(0)), full);
+}
+
 TEST(Attempt, is_direct_for_two_members_and_has_owners_from_three) {
     RoundPlan plan;
     plan.sites = {{.site = site(0)}, {.site = site(1)}};
@@ -259,7 +328,7 @@ TEST(Site, stays_until_every_share_of_the_last_evaluation_is_there) {
     view.round = Round(1);
     view.plan.reset();
     view.attempts.clear();
-    view.state_before = state_after(view.commits);
+    view.state_before = state_after(plan.state_before, view.commits);
     view.ending = Ending{.exit_code = 0, .checkpoint = true, .reason = "all steps are done"};
     view.version = 3;
     EXPECT_EQ(asked(site_event::ViewReceived{view}), "apply ");

@@ -59,6 +59,7 @@ schedule = "cosine"
 method = "diloco"
 inner_steps = 30
 momentum = 0.9
+warmup_rounds = 0
 [exchange]
 codec = "{codec}"
 [island]
