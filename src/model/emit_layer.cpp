@@ -21,7 +21,7 @@ OpEmitter::SavedLayer OpEmitter::layer_forward(const LayerParts<Parameter>& laye
     saved.qkv = linear("qkv", layer.qkv, saved.attention_norm.output);
     if (shape_.kind == ModelKind::llama) {
         const auto rotated = view("rotated", saved.qkv);
-        emit(Phase::forward, {.kind = OpKind::rope,
+        emit(StepPart::forward, {.kind = OpKind::rope,
                               .attributes = heads_,
                               .reads = {saved.qkv, inputs_.positions, rope_table_},
                               .writes = {rotated}});
@@ -29,34 +29,34 @@ OpEmitter::SavedLayer OpEmitter::layer_forward(const LayerParts<Parameter>& laye
     }
     saved.attended = activation("attended", {tokens_, heads_.heads * shape_.head_width});
     saved.logsumexp = activation("logsumexp", {heads_.heads, tokens_});
-    emit(Phase::forward, {.kind = OpKind::attention,
+    emit(StepPart::forward, {.kind = OpKind::attention,
                           .attributes = heads_,
                           .reads = {saved.qkv, inputs_.starts},
                           .writes = {saved.attended, saved.logsumexp}});
     stream.delta =
-        scatter(Phase::forward, "projection.own", linear("projection", layer.projection, saved.attended));
+        scatter(StepPart::forward, "projection.own", linear("projection", layer.projection, saved.attended));
     saved.ffn_norm = norm("ffn_norm", layer.ffn_norm, stream);
     saved.up = linear("up", layer.up, saved.ffn_norm.output);
     saved.activated = activation("activated", {tokens_, here_.ffn.size()});
-    emit(Phase::forward, {.kind = shape_.kind == ModelKind::llama ? OpKind::swiglu : OpKind::gelu,
+    emit(StepPart::forward, {.kind = shape_.kind == ModelKind::llama ? OpKind::swiglu : OpKind::gelu,
                           .reads = {saved.up},
                           .writes = {saved.activated}});
-    stream.delta = scatter(Phase::forward, "down.own", linear("down", layer.down, saved.activated));
+    stream.delta = scatter(StepPart::forward, "down.own", linear("down", layer.down, saved.activated));
     return saved;
 }
 
 ValueId OpEmitter::layer_backward(const LayerParts<Parameter>& layer, const SavedLayer& saved,
                                   ValueId dstream) {
-    const auto ddown = gather(Phase::backward_input, "ddown", dstream);
+    const auto ddown = gather(StepPart::backward_input, "ddown", dstream);
     const auto dactivated = linear_backward("down", layer.down, saved.activated, ddown);
     const auto dup = activation("dup", shape_of_value(saved.up));
-    emit(Phase::backward_input,
+    emit(StepPart::backward_input,
          {.kind = shape_.kind == ModelKind::llama ? OpKind::swiglu_backward : OpKind::gelu_backward,
           .reads = {dactivated, saved.up},
           .writes = {dup}});
     const auto dnormed = gathered_linear_backward("up", layer.up, saved.ffn_norm.output, dup);
     const auto dmiddle = norm_backward("ffn_norm", layer.ffn_norm, saved.ffn_norm, dnormed, dstream);
-    const auto dprojection = gather(Phase::backward_input, "dprojection", dmiddle);
+    const auto dprojection = gather(StepPart::backward_input, "dprojection", dmiddle);
     const auto dattended = linear_backward("projection", layer.projection, saved.attended, dprojection);
     const auto dqkv = attention_backward(saved, dattended);
     const auto dinput = gathered_linear_backward("qkv", layer.qkv, saved.attention_norm.output, dqkv);
@@ -65,14 +65,14 @@ ValueId OpEmitter::layer_backward(const LayerParts<Parameter>& layer, const Save
 
 ValueId OpEmitter::attention_backward(const SavedLayer& saved, ValueId dattended) {
     const auto dqkv = activation("dqkv", shape_of_value(saved.qkv));
-    emit(Phase::backward_input,
+    emit(StepPart::backward_input,
          {.kind = OpKind::attention_backward,
           .attributes = heads_,
           .reads = {dattended, saved.qkv, saved.attended, saved.logsumexp, inputs_.starts},
           .writes = {dqkv}});
     if (shape_.kind != ModelKind::llama) return dqkv;
     const auto drotated = view("dqkv_rotated_back", dqkv);
-    emit(Phase::backward_input, {.kind = OpKind::rope_backward,
+    emit(StepPart::backward_input, {.kind = OpKind::rope_backward,
                                  .attributes = heads_,
                                  .reads = {dqkv, inputs_.positions, rope_table_},
                                  .writes = {drotated}});
@@ -100,12 +100,12 @@ OpEmitter::SavedNorm OpEmitter::norm(const std::string& name, const NormParts<Pa
     writes.push_back(saved.rstd);
     const auto plain = has_mean ? OpKind::layer_norm : OpKind::rms_norm;
     const auto with_add = has_mean ? OpKind::add_layer_norm : OpKind::add_rms_norm;
-    emit(Phase::forward, {.kind = stream.delta ? with_add : plain,
+    emit(StepPart::forward, {.kind = stream.delta ? with_add : plain,
                           .attributes = NormAttributes{shape_.norm_epsilon},
                           .reads = reads,
                           .writes = writes});
     stream.delta.reset();
-    saved.output = gather(Phase::forward, name + ".gathered", saved.output);
+    saved.output = gather(StepPart::forward, name + ".gathered", saved.output);
     return saved;
 }
 
@@ -122,7 +122,7 @@ ValueId OpEmitter::norm_backward(const std::string& name, const NormParts<Parame
         accumulate_into(norm.beta->gradient);
         writes.push_back(norm.beta->gradient);
     }
-    emit(Phase::backward_input, {.kind = norm.beta ? OpKind::layer_norm_backward : OpKind::rms_norm_backward,
+    emit(StepPart::backward_input, {.kind = norm.beta ? OpKind::layer_norm_backward : OpKind::rms_norm_backward,
                                  .attributes = accumulate,
                                  .reads = reads,
                                  .writes = writes});

@@ -7,7 +7,7 @@ ValueId OpEmitter::linear(const std::string& name, const LinearParts<Parameter>&
     const auto output = activation(name, {tokens_, shape_of_value(linear.weight.weight).front()});
     std::vector<ValueId> reads{input, linear.weight.weight};
     if (linear.bias) reads.push_back(linear.bias->weight);
-    emit(Phase::forward, {.kind = OpKind::linear, .reads = reads, .writes = {output}});
+    emit(StepPart::forward, {.kind = OpKind::linear, .reads = reads, .writes = {output}});
     return output;
 }
 
@@ -18,7 +18,7 @@ void OpEmitter::weight_gradient(const LinearParts<Parameter>& linear, ValueId in
         accumulate_into(linear.bias->gradient);
         writes.push_back(linear.bias->gradient);
     }
-    emit(Phase::backward_weight, {.kind = OpKind::linear_backward_weight,
+    emit(StepPart::backward_weight, {.kind = OpKind::linear_backward_weight,
                                   .attributes = accumulate,
                                   .reads = {doutput, input},
                                   .writes = writes});
@@ -27,7 +27,7 @@ void OpEmitter::weight_gradient(const LinearParts<Parameter>& linear, ValueId in
 ValueId OpEmitter::input_gradient(const std::string& name, const LinearParts<Parameter>& linear,
                                   ValueId input, ValueId doutput) {
     const auto dinput = activation(name + ".dinput", shape_of_value(input));
-    emit(Phase::backward_input, {.kind = OpKind::linear_backward_input,
+    emit(StepPart::backward_input, {.kind = OpKind::linear_backward_input,
                                  .reads = {doutput, linear.weight.weight},
                                  .writes = {dinput}});
     return dinput;
@@ -45,7 +45,7 @@ ValueId OpEmitter::gathered_linear_backward(const std::string& name, const Linea
     if (!is_cut()) return linear_backward(name, linear, input, doutput);
     // The weight's gradient is computed while the input's is on its way.
     const auto partial = input_gradient(name, linear, input, doutput);
-    const auto dinput = scatter(Phase::backward_input, name + ".dinput.own", partial);
+    const auto dinput = scatter(StepPart::backward_input, name + ".dinput.own", partial);
     weight_gradient(linear, input, doutput);
     return dinput;
 }

@@ -124,7 +124,7 @@ ValueId OpEmitter::view(const std::string& name, ValueId base) {
     return builder_.add(std::move(value));
 }
 
-void OpEmitter::emit(Phase phase, Op op) {
+void OpEmitter::emit(StepPart phase, Op op) {
     op.flops = flops(op);
     if (op.resource == Resource::compute) op.bytes = touched_bytes(op);
     if (options_.scratch_bytes) op.scratch_bytes = options_.scratch_bytes(builder_.program(), op);

@@ -79,7 +79,7 @@ class OpEmitter {
     MicroBatchValues add_inputs(std::int32_t micro_batch);
     ValueId activation(const std::string& name, Shape shape);
     ValueId view(const std::string& name, ValueId base);
-    void emit(Phase phase, Op op);
+    void emit(StepPart phase, Op op);
     double flops(const Op& op) const;
     // Of ops that touch a part of what they read or write; 0 = all of it.
     std::int64_t touched_bytes(const Op& op) const;
@@ -118,8 +118,8 @@ class OpEmitter {
     RowAttributes vocabulary_rows() const;
 
     // emit_exchange.cpp: what passes between ranks. Without tensor parallelism a value is its own gathering.
-    ValueId gather(Phase phase, const std::string& name, ValueId own);
-    ValueId scatter(Phase phase, const std::string& name, ValueId partial);
+    ValueId gather(StepPart phase, const std::string& name, ValueId own);
+    ValueId scatter(StepPart phase, const std::string& name, ValueId partial);
     void reduce(OpKind kind, ValueId value);
     // The stream across the boundary behind `stage` and its gradient back: sent, received, or kept if the other side
     // is this rank's too.
@@ -127,8 +127,8 @@ class OpEmitter {
     Stream take_stream(std::int32_t stage);
     void pass_gradient(std::int32_t stage, ValueId dstream);
     ValueId take_gradient(std::int32_t stage);
-    void send(Phase phase, std::int32_t stage, ValueId value);
-    ValueId receive(Phase phase, std::int32_t stage, const std::string& name);
+    void send(StepPart phase, std::int32_t stage, ValueId value);
+    ValueId receive(StepPart phase, std::int32_t stage, const std::string& name);
     bool is_here(std::int32_t stage) const;
     bool is_cut() const { return options_.parallel.tp > 1; }
 

@@ -12,7 +12,7 @@ RowAttributes OpEmitter::vocabulary_rows() const {
 OpEmitter::Stream OpEmitter::embedding() {
     const auto look_up = [&](const char* name, const std::vector<ValueId>& reads, RowAttributes rows) {
         const auto found = activation(name, {shape_of_value(reads.front()).front(), shape_.hidden});
-        emit(Phase::forward,
+        emit(StepPart::forward,
              {.kind = OpKind::embedding, .attributes = rows, .reads = reads, .writes = {found}});
         return found;
     };
@@ -25,7 +25,7 @@ OpEmitter::Stream OpEmitter::embedding() {
         return {look_up("embedded", tokens, {}), std::nullopt};
     }
     const auto partial = look_up("embedded", tokens, vocabulary_rows());
-    Stream stream{scatter(Phase::forward, "embedded.own", partial), std::nullopt};
+    Stream stream{scatter(StepPart::forward, "embedded.own", partial), std::nullopt};
     if (!positions.empty()) stream.delta = look_up("positions", positions, {});
     return stream;
 }
@@ -34,14 +34,14 @@ void OpEmitter::embedding_backward(ValueId dstream) {
     const auto into = [&](ValueId indices, ValueId doutput, const Parameter& table, std::int64_t first_row) {
         auto attributes = accumulate_into(table.gradient);
         attributes.first_row = first_row;
-        emit(Phase::backward_weight, {.kind = OpKind::embedding_backward,
+        emit(StepPart::backward_weight, {.kind = OpKind::embedding_backward,
                                       .attributes = attributes,
                                       .reads = {indices, doutput},
                                       .writes = {table.gradient}});
     };
     if (parameters_.position_embedding)
         into(inputs_.own_positions, dstream, *parameters_.position_embedding, 0);
-    const auto dembedded = gather(Phase::backward_input, "dembedded", dstream);
+    const auto dembedded = gather(StepPart::backward_input, "dembedded", dstream);
     into(inputs_.tokens, dembedded, *parameters_.token_embedding, vocabulary_rows().first_row);
 }
 
@@ -62,21 +62,21 @@ void OpEmitter::head_forward(Stream& stream, bool with_gradient, Saved& saved) {
     if (is_cut())
         cut_loss(logits, writes);
     else
-        emit(Phase::forward,
+        emit(StepPart::forward,
              {.kind = OpKind::cross_entropy, .reads = {logits, inputs_.targets}, .writes = writes});
 }
 
 void OpEmitter::cut_loss(ValueId logits, const std::vector<ValueId>& writes) {
     const auto max = activation("logits_max", {tokens_});
-    emit(Phase::forward, {.kind = OpKind::logits_max, .reads = {logits}, .writes = {max}});
+    emit(StepPart::forward, {.kind = OpKind::logits_max, .reads = {logits}, .writes = {max}});
     reduce(OpKind::all_reduce_max, max);
     const auto sums = activation("logits_sums", {2 * tokens_});
-    emit(Phase::forward, {.kind = OpKind::logits_sum,
+    emit(StepPart::forward, {.kind = OpKind::logits_sum,
                           .attributes = vocabulary_rows(),
                           .reads = {logits, inputs_.targets, max},
                           .writes = {sums}});
     reduce(OpKind::all_reduce, sums);
-    emit(Phase::forward, {.kind = OpKind::cross_entropy_parallel,
+    emit(StepPart::forward, {.kind = OpKind::cross_entropy_parallel,
                           .attributes = vocabulary_rows(),
                           .reads = {logits, inputs_.targets, max, sums},
                           .writes = writes});

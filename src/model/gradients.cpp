@@ -94,7 +94,7 @@ bool Gradients::spans_stages(const std::vector<Rank>& holders) const {
 }
 
 void Gradients::emit_reductions() {
-    builder_.open({Phase::reduction});
+    builder_.open({StepPart::reduction});
     for (const auto& sum : sums_)
         if (!sum.is_late) emit(sum);
 }

@@ -61,7 +61,7 @@ void emit_optimizer(StepBuilder& builder, Collectives& collectives, Gradients& g
         builder.add(Value{.name = "scalars", .shape = {4}, .dtype = DType::f64, .role = Role::input});
     const auto norm2 =
         builder.add(Value{.name = "norm2", .shape = {1}, .dtype = DType::f64, .role = Role::output});
-    builder.open({Phase::optimizer});
+    builder.open({StepPart::optimizer});
     gradients.emit_late_reductions();
     emit_norm(builder, collectives, gradients, norm2);
     for (const auto& update : updates) emit_update(builder, collectives, options, update, {norm2, scalars});

@@ -17,8 +17,8 @@ void append(std::vector<OpId>& order, const std::vector<OpId>& ops) {
 }  // namespace
 
 std::vector<OpId> backward_ops(const StepOps& step, std::int32_t layer, std::int32_t micro_batch) {
-    const auto weights = step.ops_of({Phase::backward_weight, layer, micro_batch});
-    auto ops = step.ops_of({Phase::backward_input, layer, micro_batch});
+    const auto weights = step.ops_of({StepPart::backward_weight, layer, micro_batch});
+    auto ops = step.ops_of({StepPart::backward_input, layer, micro_batch});
     append(ops, weights);
     std::ranges::sort(ops);
     const auto collective = [&](OpId id) { return is_collective(step.program.op(id).kind); };
@@ -40,7 +40,7 @@ std::vector<OpId> insert_reductions(const StepOps& step, const std::vector<OpId>
     for (std::size_t i = 0; i < order.size(); ++i)
         for (const auto id : step.program.op(order[i]).writes) last_write[step.program.resolve(id).base] = i;
     std::multimap<std::size_t, OpId> behind;
-    for (const auto id : step.ops_of({Phase::reduction})) {
+    for (const auto id : step.ops_of({StepPart::reduction})) {
         const auto bucket = step.program.resolve(step.program.op(id).reads.front()).base;
         ATOLL_CHECK(last_write.contains(bucket), "{} reduces what nobody writes",
                     step.program.value(bucket).name);
@@ -59,12 +59,12 @@ Program serial_schedule(const StepOps& step) {
     std::vector<OpId> order;
     for (std::int32_t micro_batch = 0; micro_batch < step.micro_batches; ++micro_batch) {
         for (std::int32_t layer = kEmbeddingLayer; layer <= step.layers; ++layer)
-            append(order, step.ops_of({Phase::forward, layer, micro_batch}));
+            append(order, step.ops_of({StepPart::forward, layer, micro_batch}));
         for (std::int32_t layer = step.layers; layer >= kEmbeddingLayer; --layer)
             append(order, backward_ops(step, layer, micro_batch));
     }
     order = insert_reductions(step, order);
-    append(order, step.ops_of({Phase::optimizer}));
+    append(order, step.ops_of({StepPart::optimizer}));
     return reordered(step.program, order);
 }
 

@@ -32,7 +32,7 @@ class Expansion {
         for (std::size_t i = 0; i < slots.size(); ++i) add_slot(slots[i], i);
         ATOLL_CHECK(messages_.all_sent(), "a send is missing");
         order_ = insert_reductions(step_, order_);
-        for (const auto id : step_.ops_of({Phase::optimizer})) order_.push_back(id);
+        for (const auto id : step_.ops_of({StepPart::optimizer})) order_.push_back(id);
         return reordered(std::move(program_), order_);
     }
 
@@ -50,13 +50,13 @@ class Expansion {
         for (auto layer = stage.begin_layer; layer < stage.end_layer; ++layer) {
             const auto k = work.micro_batch;
             if (work.kind == WorkKind::forward)
-                layers.push_back(step_.ops_of({Phase::forward, layer, k}));
+                layers.push_back(step_.ops_of({StepPart::forward, layer, k}));
             else if (work.kind == WorkKind::backward)
                 layers.push_back(backward_ops(step_, layer, k));
             else if (work.kind == WorkKind::input_gradient)
-                layers.push_back(step_.ops_of({Phase::backward_input, layer, k}));
+                layers.push_back(step_.ops_of({StepPart::backward_input, layer, k}));
             else
-                layers.push_back(step_.ops_of({Phase::backward_weight, layer, k}));
+                layers.push_back(step_.ops_of({StepPart::backward_weight, layer, k}));
         }
         if (work.kind != WorkKind::forward) std::ranges::reverse(layers);
         return layers;

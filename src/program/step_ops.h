@@ -14,7 +14,7 @@
 
 namespace atl {
 
-enum class Phase : std::uint8_t {
+enum class StepPart : std::uint8_t {
     forward,
     backward_input,
     backward_weight,
@@ -26,7 +26,7 @@ enum class Phase : std::uint8_t {
 inline constexpr std::int32_t kEmbeddingLayer = -1;
 
 struct BlockKey {
-    Phase phase = Phase::forward;
+    StepPart phase = StepPart::forward;
     std::int32_t layer = -1;
     std::int32_t micro_batch = -1;  // -1: once a step
     std::int32_t strand = 0;

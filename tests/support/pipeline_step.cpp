@@ -61,7 +61,7 @@ class Emitter {
     ValueId activation(const char* name, Shape shape) {
         return value(fmt::format("mb{}.{}.{}", micro_batch_, layer_, name), std::move(shape));
     }
-    void emit(Phase phase, Op op) {
+    void emit(StepPart phase, Op op) {
         builder_.open({phase, layer_, micro_batch_});
         if (op.resource == Resource::compute) op.flops = static_cast<double>(op.writes.size());
         builder_.add(std::move(op));
@@ -90,7 +90,7 @@ class Emitter {
     }
 
     // All pieces' tokens on every tensor-parallel rank, and the sum of products back in pieces.
-    ValueId collective(Phase phase, OpKind kind, const char* name, ValueId read, Shape shape) {
+    ValueId collective(StepPart phase, OpKind kind, const char* name, ValueId read, Shape shape) {
         const auto written = activation(name, std::move(shape));
         emit(phase, {.kind = kind,
                      .attributes = CollectiveAttributes{"tp", 0},
@@ -100,16 +100,16 @@ class Emitter {
                      .bytes = builder_.program().value(read).bytes()});
         return written;
     }
-    ValueId gather(Phase phase, const char* name, ValueId read) {
+    ValueId gather(StepPart phase, const char* name, ValueId read) {
         return options_.tensor_ranks == 1 ? read : collective(phase, OpKind::all_gather, name, read, whole());
     }
-    ValueId scatter(Phase phase, const char* name, ValueId read) {
+    ValueId scatter(StepPart phase, const char* name, ValueId read) {
         return options_.tensor_ranks == 1 ? read
                                           : collective(phase, OpKind::reduce_scatter, name, read, piece());
     }
 
     // What comes from a stage: by message, or, on this rank, as it is.
-    ValueId take(Phase phase, std::int32_t stage, const char* name, std::map<std::int32_t, ValueId>& here) {
+    ValueId take(StepPart phase, std::int32_t stage, const char* name, std::map<std::int32_t, ValueId>& here) {
         const auto peer = options_.pipeline.rank_of(stage);
         if (peer == pipeline_) return here.at(stage);
         const auto received = activation(name, piece());
@@ -120,7 +120,7 @@ class Emitter {
                      .bytes = builder_.program().value(received).bytes()});
         return received;
     }
-    void pass_on(Phase phase, std::int32_t from, std::int32_t to, ValueId what,
+    void pass_on(StepPart phase, std::int32_t from, std::int32_t to, ValueId what,
                  std::map<std::int32_t, ValueId>& here) {
         const auto peer = options_.pipeline.rank_of(to);
         if (peer == pipeline_) {
@@ -138,13 +138,13 @@ class Emitter {
         micro_batch_ = k;
         layer_ = stage.begin_layer;
         ValueId x;
-        if (stage.stage > 0) x = take(Phase::forward, stage.stage - 1, "received", outputs_);
+        if (stage.stage > 0) x = take(StepPart::forward, stage.stage - 1, "received", outputs_);
         for (; layer_ < stage.end_layer; ++layer_) x = layer_forward(x);
         if (is_head(--layer_)) {
             gradients_[stage.stage + 1] = x;
             return;
         }
-        pass_on(Phase::forward, stage.stage, stage.stage + 1, x, outputs_);
+        pass_on(StepPart::forward, stage.stage, stage.stage + 1, x, outputs_);
     }
 
     ValueId layer_forward(ValueId x) {
@@ -153,20 +153,20 @@ class Emitter {
             const auto tokens =
                 value(fmt::format("tokens_{}", micro_batch_), {options_.tokens}, Role::input, DType::i32);
             const auto embedded = activation("embedded", piece());
-            emit(Phase::forward, {.kind = OpKind::embedding,
+            emit(StepPart::forward, {.kind = OpKind::embedding,
                                   .attributes = RowAttributes{},
                                   .reads = {tokens, weight},
                                   .writes = {embedded}});
             return embedded;
         }
-        const auto input = gather(Phase::forward, "gathered", x);
+        const auto input = gather(StepPart::forward, "gathered", x);
         const auto product = activation("product", whole());
-        emit(Phase::forward, {.kind = OpKind::linear, .reads = {input, weight}, .writes = {product}});
+        emit(StepPart::forward, {.kind = OpKind::linear, .reads = {input, weight}, .writes = {product}});
         saved_[layer_] = {input, product};
         if (is_head(layer_)) return loss(product);
         const auto activated = activation("activated", whole());
-        emit(Phase::forward, {.kind = OpKind::gelu, .reads = {product}, .writes = {activated}});
-        return scatter(Phase::forward, "scattered", activated);
+        emit(StepPart::forward, {.kind = OpKind::gelu, .reads = {product}, .writes = {activated}});
+        return scatter(StepPart::forward, "scattered", activated);
     }
 
     ValueId loss(ValueId logits) {
@@ -177,7 +177,7 @@ class Emitter {
         view.name = fmt::format("mb{}.dlogits", micro_batch_);
         view.view_of = ValueView{logits, 0};
         const auto dlogits = builder_.add(std::move(view));
-        emit(Phase::forward,
+        emit(StepPart::forward,
              {.kind = OpKind::cross_entropy, .reads = {logits, targets}, .writes = {sum, dlogits}});
         return dlogits;
     }
@@ -186,16 +186,16 @@ class Emitter {
         micro_batch_ = k;
         layer_ = stage.end_layer - 1;
         auto dx = is_head(layer_) ? gradients_.at(stage.stage + 1)
-                                  : take(Phase::backward_input, stage.stage + 1, "dreceived", gradients_);
+                                  : take(StepPart::backward_input, stage.stage + 1, "dreceived", gradients_);
         for (; layer_ >= stage.begin_layer; --layer_) dx = layer_backward(dx);
         ++layer_;
-        if (stage.stage > 0) pass_on(Phase::backward_input, stage.stage, stage.stage - 1, dx, gradients_);
+        if (stage.stage > 0) pass_on(StepPart::backward_input, stage.stage, stage.stage - 1, dx, gradients_);
     }
 
     ValueId layer_backward(ValueId dx) {
         auto& parameter = parameters_.at(layer_);
         if (layer_ == kEmbeddingLayer) {
-            emit(Phase::backward_weight,
+            emit(StepPart::backward_weight,
                  {.kind = OpKind::embedding_backward,
                   .attributes = accumulate(parameter),
                   .reads = {builder_.program().find(fmt::format("tokens_{}", micro_batch_)), dx},
@@ -205,20 +205,20 @@ class Emitter {
         const auto [input, product] = saved_.at(layer_);
         auto dproduct = dx;
         if (!is_head(layer_)) {
-            const auto dactivated = gather(Phase::backward_input, "dgathered", dx);
+            const auto dactivated = gather(StepPart::backward_input, "dgathered", dx);
             dproduct = activation("dproduct", whole());
-            emit(Phase::backward_input,
+            emit(StepPart::backward_input,
                  {.kind = OpKind::gelu_backward, .reads = {dactivated, product}, .writes = {dproduct}});
         }
-        emit(Phase::backward_weight, {.kind = OpKind::linear_backward_weight,
+        emit(StepPart::backward_weight, {.kind = OpKind::linear_backward_weight,
                                       .attributes = accumulate(parameter),
                                       .reads = {dproduct, input},
                                       .writes = {parameter.gradient}});
         const auto dinput = activation("dinput", whole());
-        emit(Phase::backward_input, {.kind = OpKind::linear_backward_input,
+        emit(StepPart::backward_input, {.kind = OpKind::linear_backward_input,
                                      .reads = {dproduct, parameter.weight},
                                      .writes = {dinput}});
-        return scatter(Phase::backward_input, "dscattered", dinput);
+        return scatter(StepPart::backward_input, "dscattered", dinput);
     }
 
     Op sum_over(const char* group, ValueId x) const {
@@ -231,11 +231,11 @@ class Emitter {
     }
 
     void add_reductions_and_optimizer() {
-        builder_.open({Phase::reduction});
+        builder_.open({StepPart::reduction});
         if (options_.data_ranks > 1)
             for (const auto& [layer, parameter] : parameters_)
                 builder_.add(sum_over("dp", parameter.gradient));
-        builder_.open({Phase::optimizer});
+        builder_.open({StepPart::optimizer});
         Op norm{.kind = OpKind::square_sum, .writes = {value("norm2", {1}, Role::output, DType::f64)}};
         for (const auto& [layer, parameter] : parameters_) norm.reads.push_back(parameter.gradient);
         const auto norm2 = norm.writes.front();

@@ -102,31 +102,31 @@ StepOps small_step() {
                                           value("bucket_1", Role::gradient)};
     for (std::int32_t k = 0; k < 2; ++k) {
         for (std::int32_t layer = 0; layer < 2; ++layer) {
-            builder.open({Phase::forward, layer, k});
+            builder.open({StepPart::forward, layer, k});
             builder.add(Op{.kind = OpKind::gelu,
                            .reads = {in},
                            .writes = {value(fmt::format("y{}{}", layer, k), Role::activation)}});
         }
         for (std::int32_t layer = 1; layer >= 0; --layer) {
-            builder.open({Phase::backward_weight, layer, k});
+            builder.open({StepPart::backward_weight, layer, k});
             builder.add(Op{.kind = OpKind::linear_backward_weight,
                            .attributes = AccumulateAttributes{k > 0},
                            .reads = {in, in},
                            .writes = {buckets[static_cast<std::size_t>(layer)]}});
-            builder.open({Phase::backward_input, layer, k});
+            builder.open({StepPart::backward_input, layer, k});
             builder.add(Op{.kind = OpKind::gelu,
                            .reads = {in},
                            .writes = {value(fmt::format("d{}{}", layer, k), Role::activation)}});
         }
     }
-    builder.open({Phase::reduction});
+    builder.open({StepPart::reduction});
     for (const auto bucket : buckets)
         builder.add(Op{.kind = OpKind::all_reduce,
                        .attributes = CollectiveAttributes{"dp", 0},
                        .reads = {bucket},
                        .writes = {bucket},
                        .resource = Resource::link_intra});
-    builder.open({Phase::optimizer});
+    builder.open({StepPart::optimizer});
     builder.add(Op{.kind = OpKind::square_sum, .reads = buckets, .writes = {value("norm2", Role::output)}});
     return builder.take();
 }
