@@ -49,7 +49,7 @@ double predicted_utilization(const OuterBenchPlan& plan, const RoundCost& cost, 
     const CodecChoice codec{
         plan.codec, static_cast<double>(std::max(cost.payload_bytes_sent(), cost.payload_bytes_received())),
         0};
-    return predict(input, cost.inner_steps, codec, {}).compute_utilization;
+    return predict(input, cost.inner_steps, codec, {plan.fragments, plan.overlap_steps}).compute_utilization;
 }
 
 nlohmann::json report(const OuterBenchPlan& plan, std::int64_t sites, const OuterBenchResult& result) {
@@ -120,10 +120,21 @@ void print_bench_outer_report(const nlohmann::json& json) {
     }
 }
 
+void require_overlap_fits(const OuterBenchPlan& plan, std::int64_t inner_steps) {
+    if (plan.fragments == 1 && plan.overlap_steps == 0) return;
+    if (inner_steps == 0)
+        throw UserError("[bench] --inner-steps auto is for one fragment without overlap");
+    if (plan.fragments > inner_steps || plan.overlap_steps * plan.fragments >= inner_steps)
+        throw UserError(fmt::format(
+            "[bench] --overlap-steps {}: must be below --inner-steps / --fragments = {} / {}",
+            plan.overlap_steps, inner_steps, plan.fragments));
+}
+
 int run_host(const BenchOuterOptions& options) {
     (void)codec_from_name(options.plan.codec);  // an unknown one is refused before anything starts
     if (!options.hosts.bind.empty() && options.rates_mbit.size() * options.inner_steps.size() > 1)
         throw UserError("[bench] on several hosts one rate and one number of steps at a time");
+    for (const std::string& steps : options.inner_steps) require_overlap_fits(options.plan, inner_steps_of(steps));
     nlohmann::json points = nlohmann::json::array();
     bool equal = true;
     int sites = 0;
@@ -146,6 +157,8 @@ int run_host(const BenchOuterOptions& options) {
     const nlohmann::json json{{"sites", sites},
                               {"elements", options.plan.elements},
                               {"codec", options.plan.codec},
+                              {"fragments", options.plan.fragments},
+                              {"overlap_steps", options.plan.overlap_steps},
                               {"step_seconds", options.plan.step_seconds},
                               {"delay_seconds", 1e-3 * options.delay_ms},
                               {"points", points},
@@ -184,6 +197,13 @@ void add_bench_outer(CLI::App& bench, Context& context) {
         ->capture_default_str();
     verb.add_option("--inner-steps", options->inner_steps, "H, or auto; several with commas")
         ->delimiter(',')
+        ->capture_default_str();
+    verb.add_option("--fragments", options->plan.fragments, "Exchanged one after another, spread over a round")
+        ->check(at_least(1))
+        ->capture_default_str();
+    verb.add_option("--overlap-steps", options->plan.overlap_steps,
+                    "Inner steps that a fragment's exchange may take beside them")
+        ->check(at_least(0))
         ->capture_default_str();
     verb.add_option("--rate-mbit", options->rates_mbit,
                     "Mbit/s of each site's uplink, emulated; several with commas; 0 = as fast as it goes")

@@ -31,6 +31,8 @@ std::string to_text(const OuterBenchPlan& plan, const std::string& coordinator) 
                           {"zstd", plan.zstd},
                           {"step_seconds", plan.step_seconds},
                           {"inner_steps", plan.inner_steps},
+                          {"fragments", plan.fragments},
+                          {"overlap_steps", plan.overlap_steps},
                           {"rounds", plan.rounds},
                           {"warm_up_rounds", plan.warm_up_rounds},
                           {"bits_per_second", plan.bits_per_second},
@@ -50,6 +52,8 @@ OuterBenchPlan plan_of(const nlohmann::json& text) {
     text.at("zstd").get_to(plan.zstd);
     text.at("step_seconds").get_to(plan.step_seconds);
     text.at("inner_steps").get_to(plan.inner_steps);
+    text.at("fragments").get_to(plan.fragments);
+    text.at("overlap_steps").get_to(plan.overlap_steps);
     text.at("rounds").get_to(plan.rounds);
     text.at("warm_up_rounds").get_to(plan.warm_up_rounds);
     text.at("bits_per_second").get_to(plan.bits_per_second);
@@ -64,6 +68,7 @@ OuterBenchPlan plan_of(const nlohmann::json& text) {
 RunNumbers run_numbers(const OuterBenchPlan& plan) {
     RunNumbers numbers;
     numbers.method.codec = plan.codec;
+    numbers.method.overlap_steps = plan.overlap_steps;
     numbers.gather = is_gathered(codec_from_name(plan.codec));
     numbers.automatic_inner_steps = plan.inner_steps == 0;
     numbers.inner_steps =
@@ -89,12 +94,18 @@ class OuterBenchSite {
         RoundPlan plan;
         std::uint64_t work = 0;
         Step done;
-        TimePoint next_end{};
+        TimePoint next_end{};      // of the step under way
+        std::size_t applied = 0;   // fragments
+        bool handed_over = false;  // the next fragment's contribution is with the exchange
+
+        const FragmentPlan& next() const { return plan.fragments.at(applied); }
+        bool may_step() const { return !handed_over || done < plan.apply_step(next()); }
     };
 
     void execute(const WorkerOrder& order);
     void start_round(const RoundPlan& plan, std::uint64_t work);
     void end_step();
+    void contribute_if_due();
     void apply(const Commit& commit, std::span<const float> mean);
 
     Meeting& meeting_;
@@ -104,7 +115,7 @@ class OuterBenchSite {
     PacedTransport transport_;
     CoordinatorLink link_;
     SiteInfo self_;
-    std::shared_ptr<std::vector<float>> delta_;  // shared: packets of fp32 are views of it
+    std::vector<std::shared_ptr<std::vector<float>>> deltas_;  // by fragment; shared: packets of fp32 are views of them
     std::optional<SiteExchange> exchange_;
     std::optional<Training> training_;
     RoundStopwatch stopwatch_;
@@ -132,10 +143,15 @@ OuterBenchSite::OuterBenchSite(Meeting& meeting, const std::string& local_host, 
                  {plan.bits_per_second, duration(plan.delay_seconds)}, clock_),
       link_({.address = coordinator}, clock_),
       self_{SiteId(meeting.place()), fmt::format("site{}", meeting.place()), transport_.incarnation(),
-            transport_.address()},
-      delta_(std::make_shared<std::vector<float>>(static_cast<std::size_t>(plan.elements))) {
+            transport_.address()} {
     const RandomStream stream(plan_.seed, fmt::format("bench outer site {}", meeting_.place()));
-    for (std::size_t i = 0; i < delta_->size(); ++i) (*delta_)[i] = static_cast<float>(stream.normal(i));
+    std::uint64_t next = 0;
+    for (std::int64_t fragment = 0; fragment < plan.fragments; ++fragment) {
+        const std::int64_t begin = plan.elements * fragment / plan.fragments;
+        const std::int64_t end = plan.elements * (fragment + 1) / plan.fragments;
+        deltas_.push_back(std::make_shared<std::vector<float>>(static_cast<std::size_t>(end - begin)));
+        for (float& value : *deltas_.back()) value = static_cast<float>(stream.normal(next++));
+    }
 }
 
 OuterBenchResult OuterBenchSite::run() {
@@ -144,16 +160,17 @@ OuterBenchResult OuterBenchSite::run() {
     options.site.run_id = kBenchRunId;
     options.site.self = self_;
     options.site.hello.blocks_per_epoch = kBenchBlocksPerEpoch;
-    options.site.hello.fragment_elements = {plan_.elements};
+    for (const auto& delta : deltas_) options.site.hello.fragment_elements.push_back(std::ssize(*delta));
     options.site.progress = kOuterBenchPatience;
     exchange_.emplace(std::move(options), transport_, link_, clock_, Log(self_.name, LogLevel::warning));
     Deadline patience = clock_.after(kOuterBenchPatience);
     while (!ended_) {
-        const TimePoint until = training_ ? training_->next_end : clock_.after(Milliseconds(200));
+        const bool steps = training_ && training_->may_step();
+        const TimePoint until = steps ? training_->next_end : clock_.after(Milliseconds(200));
         if (const auto order = exchange_->next_order(until)) {
             execute(*order);
             patience = clock_.after(kOuterBenchPatience);
-        } else if (training_ && clock_.now() >= training_->next_end) {
+        } else if (steps && clock_.now() >= training_->next_end) {
             end_step();
         } else if (clock_.now() >= patience) {
             throw CommError(fmt::format("[bench] nothing has happened for {} ms", kOuterBenchPatience.count()));
@@ -208,22 +225,36 @@ void OuterBenchSite::end_step() {
     exchange_->tell(site_event::StepDone{training_->done});
     // From the planned end, not from now: a late wake-up is no longer step.
     training_->next_end += duration(plan_.step_seconds);
-    if (training_->done < training_->plan.last_step()) return;
-    exchange_->contribute({training_->plan.round, FragmentId(0), training_->work, delta_, {}, {}});
-    training_.reset();
+    contribute_if_due();
+}
+
+void OuterBenchSite::contribute_if_due() {
+    if (training_->handed_over || training_->done < training_->next().start_step) return;
+    const FragmentId fragment = training_->next().id;
+    const auto& delta = deltas_.at(static_cast<std::size_t>(fragment.value()));
+    exchange_->contribute({training_->plan.round, fragment, training_->work, delta, {}, {}});
+    training_->handed_over = true;
 }
 
 void OuterBenchSite::apply(const Commit& commit, std::span<const float> mean) {
     const TimePoint now = clock_.now();
-    const auto cost = stopwatch_.end(exchange_->last_traffic(), now);
     const std::int64_t round = commit.round.value();
+    if (round + 1 == plan_.warm_up_rounds + plan_.rounds)
+        mean_hash_ = 31 * mean_hash_ + xxh3_64(std::as_bytes(mean));
+    if (!commit.ends_round()) {
+        training_->handed_over = false;
+        ++training_->applied;
+        training_->next_end = now + duration(plan_.step_seconds);  // the step after it begins with it
+        exchange_->tell(site_event::CommitApplied{commit.round, commit.fragment});
+        return;
+    }
+    training_.reset();
+    const auto cost = stopwatch_.end(exchange_->last_traffic(), now);
     const bool timed = round >= plan_.warm_up_rounds && round < plan_.warm_up_rounds + plan_.rounds;
     if (cost && timed) {
         result_.rounds.push_back(*cost);
         result_.wall_seconds = seconds(now - first_timed_);
     }
-    if (round + 1 == plan_.warm_up_rounds + plan_.rounds)
-        mean_hash_ = xxh3_64(std::as_bytes(mean));
     exchange_->tell(site_event::CommitApplied{commit.round, commit.fragment});
     if (cost) exchange_->tell(site_event::RoundMeasured{*cost});
 }

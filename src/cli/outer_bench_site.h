@@ -18,7 +18,9 @@ struct OuterBenchPlan {
     bool zstd = true;
     double step_seconds = 0.1;
     std::int64_t inner_steps = 50;  // 0: the tuner's choice, round by round
-    std::int64_t rounds = 4;        // timed
+    std::int64_t fragments = 1;
+    std::int64_t overlap_steps = 0;  // that a fragment's exchange may take beside the inner steps
+    std::int64_t rounds = 4;         // timed
     std::int64_t warm_up_rounds = 1;
     double bits_per_second = 0;        // of each site's uplink; 0: as fast as the network
     double later_bits_per_second = 0;  // from `later_round` on; 0: no change

@@ -57,5 +57,28 @@ TEST_F(BenchOuterTest, auto_takes_longer_rounds_where_the_link_is_slow_and_follo
     EXPECT_GE(steps.back(), 500) << "a stall of 0.32 s is 320 steps";
 }
 
+TEST_F(BenchOuterTest, fragments_are_exchanged_beside_the_steps_and_agreed_on) {
+    const nlohmann::json report = bench(
+        "--elements 20001 --codec identity --no-zstd --step-seconds 0.005 --inner-steps 12 --fragments 3 "
+        "--overlap-steps 3 --rate-mbit 100 --rounds 2");
+    const auto& point = report["points"][0];
+    EXPECT_EQ(point["sites_hold_equal_bits"], true);
+    EXPECT_EQ(point["rounds"], 2);
+    EXPECT_GE(point["payload_bytes"].get<std::int64_t>(), 80'004) << "every fragment, once a round";
+    EXPECT_DOUBLE_EQ(point["compute_utilization_predicted"].get<double>(), 1) << "2 ms fit beside 15 ms of steps";
+}
+
+TEST_F(BenchOuterTest, an_overlap_that_reaches_the_next_fragment_is_refused) {
+    const auto output = directory_.path() / "out";
+    ChildProcess process({.command = {std::string(std::getenv("ATOLL_BINARY_DIR")) + "/atoll", "bench", "outer",
+                                      "--inner-steps", "12", "--fragments", "3", "--overlap-steps", "4"},
+                          .output = output});
+    const auto status = process.wait_for(kPatience);
+    ASSERT_TRUE(status);
+    EXPECT_EQ(status->code, 2);
+    EXPECT_NE(make_system_file_system()->read_text(output).find("must be below --inner-steps / --fragments"),
+              std::string::npos);
+}
+
 }  // namespace
 }  // namespace atl
