@@ -82,6 +82,7 @@ BANNED = [
 ]
 
 SKIPPED_FOLDERS = {".git", "build", "__pycache__", ".cache", ".venv"}
+SKIPPED_AT_THE_TOP = {"runs", "data"}  # what users make beside the sources
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 TEXTS = SOURCES | {".py", ".md", ".txt", ".cmake", ".toml", ".sh", ""}
 
@@ -93,7 +94,8 @@ class Tidy:
         self.files = sorted(path for path in root.rglob("*") if path.is_file() and self.is_ours(path))
 
     def is_ours(self, path):
-        return not SKIPPED_FOLDERS.intersection(path.relative_to(self.root).parts)
+        parts = path.relative_to(self.root).parts
+        return parts[0] not in SKIPPED_AT_THE_TOP and not SKIPPED_FOLDERS.intersection(parts)
 
     def report(self, path, line, rule):
         self.findings.append(f"{path.relative_to(self.root)}:{line}: {rule}")

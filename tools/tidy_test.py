@@ -17,6 +17,8 @@ GOOD = {
     "tests/CMakeLists.txt": "atoll_test(unit a USES atoll_core)\n",
     "tests/unit/a_test.cpp": '#include <gtest/gtest.h>\nGTEST_SKIP() << "no device";\n',
     "tests/golden/numbers.txt": "1\n" * 1000,
+    "runs/one/log.txt": "step\n" * 1000,
+    "data/texts/notes.md": "[gone](GONE.md)\n",
 }
 
 # Name of a file, what it says instead, and the finding.
