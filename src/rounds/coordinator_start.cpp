@@ -106,6 +106,7 @@ void CoordinatorState::Data::choose_start_point(TimePoint now) {
         const bool fresh = start.kind == StartFrom::Kind::initial;
         const Round last = fresh ? Round(-1) : start.round;
         record.rounds.erase(record.rounds.upper_bound(last), record.rounds.end());
+        if (view.evaluation && view.evaluation->round >= last) view.evaluation.reset();
         for (auto& [site, costs] : record.costs)
             std::erase_if(costs, [&](const RoundCost& cost) { return cost.round >= last; });
         decide(coordinator_action::TruncateRounds{last}, fmt::format("rounds after {} are undone", last));

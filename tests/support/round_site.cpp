@@ -120,11 +120,15 @@ void SimulatedSite::act(const SiteAction& action) {
             },
             [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
             [&](const site_action::Evaluate& part) {
-                // One token from each site: the total counts who was heard.
+                evaluated_[part.round] = loss();
+                // One token from each site, with a loss that tells the state: what is undone may not be taken again.
                 later(Milliseconds(world_.dice->between(0, 20)),
-                      [this, part] { feed(site_event::Evaluated{{part.round, 1.0, 1}}); });
+                      [this, part, loss = loss()] { feed(site_event::Evaluated{{part.round, loss, 1}}); });
             },
-            [](const site_action::TakeEvaluation& all) { ATOLL_CHECK_LE(1, all.total.tokens); },
+            [&](const site_action::TakeEvaluation& all) {
+                ATOLL_CHECK_LE(1, all.total.tokens);
+                ATOLL_CHECK_EQ(all.total.loss_sum, evaluated_[all.total.round] * double(all.total.tokens));
+            },
             [&](const site_action::ReportNow&) { heartbeat(); },
             [&](const site_action::Stop& stop) {
                 exit_code_ = stop.exit_code;

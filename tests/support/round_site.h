@@ -94,6 +94,7 @@ class SimulatedSite {
     void reduce(const site_action::ReduceChunk& chunk);
     void apply(const site_action::ApplyCommit& commit);
     void write_checkpoint(const CheckpointRef& reference);
+    double loss() const { return double(weights_hash_.low % 100'003); }  // of the state: another state, another loss
     void apply_without_commit();
     std::vector<Content> means_of(const Commit& commit) const;
     const Content& stored(const StoreKey& key) const;
@@ -114,6 +115,7 @@ class SimulatedSite {
     std::int64_t fragments_applied_ = 0;  // of that round
     Hash128 weights_hash_;
     std::optional<Work> work_;
+    std::map<Round, double> evaluated_;  // its own loss
     bool handed_over_ = false;  // the Δ of the fragment whose turn it is, by this process under this work
     std::map<StoreKey, std::pair<Content, Attempt>> store_;
     std::optional<SitePacket> arriving_;

@@ -150,6 +150,7 @@ class World {
         options.min_sites = options_.min_sites;
         options.numbers.inner_steps = inner_steps();
         options.numbers.total_steps = total_steps();
+        options.numbers.evaluate_interval = 1;
         options.numbers.method.overlap_steps = options_.overlap_steps;
         options.numbers.checkpoint_interval = 5;
         options.numbers.chunk_elements = 16;
