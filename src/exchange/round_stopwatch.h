@@ -1,7 +1,7 @@
 // What a round costs a site: the time inside its inner steps, the time beside them, the bytes it moved.
 //
 // begin() when the order to train has come, step() after each inner step, end() when the mean is applied. A round that
-// is dropped has no cost. Seconds. Not thread-safe.
+// is dropped has no cost: the next begin() forgets it. Seconds. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,6 @@ class RoundStopwatch {
   public:
     void begin(Round round, TimePoint now);
     void step(double step_seconds);
-    void drop() { cost_.reset(); }
     // Nothing if there was no step.
     std::optional<RoundCost> end(const RoundTraffic& traffic, TimePoint now);
 
