@@ -102,13 +102,15 @@ void check_training(Checker& check, const RunConfig& config) {
     const OuterConfig& outer = config.outer;
     check.require(outer.fragments <= config.model.layers, "outer.fragments", outer.fragments,
                   "must be at most model.layers = {}", config.model.layers);
-    // The tuner leaves room for fragments and overlap.
-    const std::int64_t longest = outer.inner_steps == 0 ? steps : outer.inner_steps;
-    check.require(outer.fragments <= longest, "outer.fragments", outer.fragments,
-                  "must be at most outer.inner_steps = {}", longest);
+    // Rounds whose length is left to the tuner have room for fragments and overlap if the run has.
+    const bool automatic = outer.inner_steps == 0;
+    const std::int64_t longest = automatic ? steps : outer.inner_steps;
+    const char* key = automatic ? "train.steps" : "outer.inner_steps";
+    check.require(outer.fragments <= longest, "outer.fragments", outer.fragments, "must be at most {} = {}", key,
+                  longest);
     check.require(outer.overlap_steps < std::max<std::int64_t>(longest / outer.fragments, 1),
-                  "outer.overlap_steps", outer.overlap_steps,
-                  "must be below outer.inner_steps / outer.fragments = {}", longest / outer.fragments);
+                  "outer.overlap_steps", outer.overlap_steps, "must be below {} / outer.fragments = {}", key,
+                  longest / outer.fragments);
     if (outer.method == OuterMethod::diloco) return;
     check.require(outer.warmup_rounds == 0, "outer.warmup_rounds", outer.warmup_rounds,
                   "must be 0 unless outer.method = \"diloco\"");

@@ -91,7 +91,10 @@ std::optional<TunedSteps> tune_inner_steps(const RunNumbers& numbers, std::int64
                                            const RoundCosts& costs) {
     const auto measured = measured_rounds(costs);
     if (!measured || !numbers.automatic_inner_steps) return {};
-    const TunerDecision decision = tune(tuner_input(*measured, numbers, fragments));
+    const TunerInput input = tuner_input(*measured, numbers, fragments);
+    // The run is too short for the fragments and overlap that it asks for: there is nothing to choose.
+    if (!fits(input.streams.front(), input.inner_steps.back())) return {};
+    const TunerDecision decision = tune(input);
     if (!is_worth_changing(decision, numbers.inner_steps)) return {};
     return TunedSteps{decision.best.inner_steps, decision.reason};
 }

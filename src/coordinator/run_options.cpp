@@ -59,11 +59,12 @@ RunNumbers run_numbers(const RunConfig& config) {
     numbers.automatic_inner_steps = config.outer.inner_steps == 0;
     if (numbers.automatic_inner_steps) {
         // The shortest round that leaves room for the overlap: what it costs tells more than a guess.
+        const StreamChoice stream{config.outer.fragments, config.outer.overlap_steps};
         const auto candidates = inner_step_candidates(config.train.steps);
-        const std::int64_t least = config.outer.overlap_steps * config.outer.fragments;
-        numbers.inner_steps = candidates.back();
-        for (const std::int64_t steps : candidates | std::views::reverse)
-            if (steps > least) numbers.inner_steps = steps;
+        const auto first = std::ranges::find_if(candidates, [&](std::int64_t steps) { return fits(stream, steps); });
+        // A run too short for any of them has rounds as short as its fragments and overlap allow.
+        numbers.inner_steps =
+            first != candidates.end() ? *first : (stream.overlap_steps + 1) * stream.fragments;
     }
     numbers.warmup_rounds = config.outer.warmup_rounds;
     for (std::size_t i = 0; i < config.sites.size(); ++i) {

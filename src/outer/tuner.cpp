@@ -52,11 +52,6 @@ double stall(const TunerInput& input, std::int64_t inner_steps, const CodecChoic
     return std::max(waiting, carrying - static_cast<double>(inner_steps) * input.step_seconds);
 }
 
-bool possible(std::int64_t inner_steps, const StreamChoice& stream) {
-    return stream.overlap_steps == 0 ? stream.fragments <= inner_steps
-                                     : stream.overlap_steps * stream.fragments < inner_steps;
-}
-
 std::string describe(const StreamChoice& stream) {
     if (stream == StreamChoice{}) return "";
     const std::string parts =
@@ -103,6 +98,10 @@ LossModel fit_loss_model(std::span<const std::pair<double, double>> loss_by_inne
     return {.per_log_inner_steps = slope(loss_by_inner_steps), .per_log_tokens = -slope(loss_by_tokens)};
 }
 
+bool fits(const StreamChoice& stream, std::int64_t inner_steps) {
+    return stream.fragments <= inner_steps && stream.overlap_steps < std::max<std::int64_t>(inner_steps / stream.fragments, 1);
+}
+
 TunerPoint predict(const TunerInput& input, std::int64_t inner_steps, const CodecChoice& codec,
                    const StreamChoice& stream) {
     TunerPoint point{.inner_steps = inner_steps, .codec = codec, .stream = stream};
@@ -127,7 +126,7 @@ TunerDecision tune(const TunerInput& input) {
         std::vector<TunerPoint> points;
         for (const CodecChoice& codec : input.codecs)
             for (const StreamChoice& stream : input.streams)
-                if (possible(inner_steps, stream))
+                if (fits(stream, inner_steps))
                     points.push_back(predict(input, inner_steps, codec, stream));
         if (!points.empty()) decision.curve.push_back(*std::ranges::min_element(points, shorter));
     }

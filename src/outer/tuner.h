@@ -10,7 +10,7 @@
 //
 // Without overlap and with κ = a/s the minimum is at H = x·(1 − κ)/κ, x = stall/t (closed_form_inner_steps).
 // Units: seconds, bytes, bits per second, nats. Pure functions; any thread. Errors: CheckError for an empty or
-// impossible input. Cost: candidates × codecs × streams.
+// impossible input, such as streams of which none fits a candidate. Cost: candidates × codecs × streams.
 // Sources: the timing model of Douillard et al., "Streaming DiLoCo" (arXiv 2501.18512), whose tables also give a and
 // s (fit_loss_model); the law in ln H holds while a run has a hundred rounds or more, below it H costs about three
 // times as much.
@@ -77,6 +77,9 @@ struct TunerDecision {
     std::vector<TunerPoint> curve;  // the best for each H, ascending
     std::string reason;             // one paragraph
 };
+
+// Whether a round of so many steps gives every fragment its turn and hides the overlap.
+bool fits(const StreamChoice& stream, std::int64_t inner_steps);
 
 TunerPoint predict(const TunerInput& input, std::int64_t inner_steps, const CodecChoice& codec,
                    const StreamChoice& stream);

@@ -86,7 +86,11 @@ TEST(LiveSettings, what_sites_keep_buffers_for_neither_begins_nor_ends) {
 }
 
 TEST(LiveSettings, rules_between_keys_hold_for_changes_too) {
-    EXPECT_FALSE(problems({"outer.overlap_steps=3", "outer.inner_steps=2"}).empty());
+    RunConfig config = resolved();
+    config.outer.overlap_steps = 3;
+    const auto all = problems({"outer.inner_steps=2"}, config);
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_NE(all[0].find("must be below outer.inner_steps / outer.fragments = 2"), std::string::npos) << all[0];
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/round_tuner.h"
+#include "coordinator/run_options.h"
 
 namespace atl {
 namespace {
@@ -94,6 +95,21 @@ TEST(RoundTuner, a_fixed_number_of_steps_stays) {
     RunNumbers numbers = automatic(10);
     numbers.automatic_inner_steps = false;
     EXPECT_FALSE(tune_inner_steps(numbers, 1, costs.all));
+}
+
+TEST(RoundTuner, a_run_too_short_for_its_fragments_and_overlap_keeps_the_rounds_it_begins_with) {
+    RunConfig config;
+    config.train.steps = 100;
+    config.outer.inner_steps = 0;
+    config.outer.fragments = 3;
+    config.outer.overlap_steps = 5;
+    config.outer.lr = 0.6;
+    config.sites.resize(2);
+    const RunNumbers numbers = coordinator_options(config, std::nullopt).numbers;
+    EXPECT_EQ(numbers.inner_steps, 18) << "6 steps for each fragment";
+    Costs costs;
+    costs.add(0, numbers.inner_steps, 5);
+    EXPECT_FALSE(tune_inner_steps(numbers, 3, costs.all));
 }
 
 TEST(RoundTuner, sites_alone_exchange_as_often_as_can_be) {
