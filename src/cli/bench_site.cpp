@@ -163,8 +163,10 @@ BenchResult BenchSite::run() {
             throw CommError(fmt::format("[bench] nothing has happened for {} ms", kSitePatience.count()));
         }
     }
-    for (const std::string& hash : meeting_.gather_all(fmt::format("{}", mean_hash_)))
-        result_.sites_hold_equal_bits = hash == fmt::format("{}", mean_hash_);
+    const std::string mine = fmt::format("{}", mean_hash_);
+    const auto hashes = meeting_.gather_all(mine);
+    result_.sites_hold_equal_bits =
+        std::ranges::all_of(hashes, [&](const std::string& hash) { return hash == mine; });
     result_.peak_rss_bytes = peak_rss_bytes();
     return std::move(result_);
 }

@@ -87,9 +87,15 @@ std::optional<LaunchedRank> launched_rank(const Environment& environment, std::i
         const auto ranks = number(environment, names.ranks);
         if (!rank || !ranks || *ranks <= 1) continue;
         LaunchedRank launched{.rank = *rank, .ranks = *ranks};
-        const bool one_machine = number(environment, names.machines).value_or(1) == 1;
-        launched.local_ranks = number(environment, names.local_ranks).value_or(one_machine ? *ranks : 1);
+        // Slurm does not say how many ranks are on this machine: as many as on any.
+        const std::int32_t machines = std::max(number(environment, names.machines).value_or(1), 1);
+        launched.local_ranks =
+            number(environment, names.local_ranks).value_or((*ranks + machines - 1) / machines);
         launched.local_rank = number(environment, names.local_rank).value_or(0);
+        if (launched.rank >= launched.ranks || launched.local_rank >= launched.local_ranks)
+            throw UserError(fmt::format("[run] {} = {} of {} = {}, and place {} of {} on this machine: no such rank",
+                                        names.rank, launched.rank, names.ranks, launched.ranks,
+                                        launched.local_rank, launched.local_ranks));
         if (launched.local_ranks == launched.ranks) {
             launched.meeting = launch_name(environment, names, launcher);
         } else {

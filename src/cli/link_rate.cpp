@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <cctype>
 #include <regex>
 
 #include "core/error.h"
@@ -11,7 +11,7 @@ namespace atl::cli {
 
 double parse_mbit_per_s(const std::string& text) {
     constexpr double kLeast = 1, kMost = 100e3;
-    static const std::regex pattern(R"((\d+(?:\.\d+)?)([KMG])(?:bit(?:/s)?)?)", std::regex::icase);
+    static const std::regex pattern(R"((\d{1,9}(?:\.\d{1,9})?)([KMG])(?:bit(?:/s)?)?)", std::regex::icase);
     std::smatch parts;
     double mbit = 0;
     if (std::regex_match(text, parts, pattern)) {

@@ -178,9 +178,9 @@ OuterBenchResult OuterBenchSite::run() {
     }
     exchange_.reset();
     const std::string mine = fmt::format("{}", mean_hash_);
-    result_.sites_hold_equal_bits = true;
-    for (const std::string& hash : meeting_.gather_all(mine))
-        result_.sites_hold_equal_bits = result_.sites_hold_equal_bits && hash == mine;
+    const auto hashes = meeting_.gather_all(mine);
+    result_.sites_hold_equal_bits =
+        std::ranges::all_of(hashes, [&](const std::string& hash) { return hash == mine; });
     return std::move(result_);
 }
 

@@ -102,10 +102,12 @@ void apply_figures(const TuneOptions& options, TunerInput& input) {
 // be recommended unseen.
 TunerDecision with_all_choices(const Case& tuned) {
     TunerInput input = tuned.input;
-    const CodecChoice used = input.codecs.front();
-    for (const CodecChoice& codec : codec_choices(tuned.elements, tuned.sites))
-        if (codec.name != used.name && !is_gathered(codec_from_name(codec.name)))
-            input.codecs.push_back(codec);
+    const std::string used = input.codecs.front().name;
+    for (const CodecChoice& codec : codec_choices(tuned.elements, tuned.sites)) {
+        const bool is_used = codec_from_name(codec.name).id() == codec_from_name(used).id();
+        if (is_used) input.codecs.front().loss_penalty = codec.loss_penalty;
+        if (!is_used && !is_gathered(codec_from_name(codec.name))) input.codecs.push_back(codec);
+    }
     for (const std::int64_t fragments : {1, 2, 4, 8})
         for (const std::int64_t overlap : {1, 2, 5}) input.streams.push_back({fragments, overlap});
     return tune(input);

@@ -100,9 +100,10 @@ TEST(Launcher, ranks_are_told_by_torchrun_mpirun_and_srun_and_by_nobody_else) {
     EXPECT_EQ(launched_with(torchrun), (LaunchedRank{3, 8, 1, 2, "", 29500}));
     torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
     EXPECT_EQ(launched_with(torchrun), (LaunchedRank{3, 8, 1, 2, "", 29501}));
+    torchrun["RANK"] = "1";
     torchrun["WORLD_SIZE"] = "2";
     torchrun["TORCHELASTIC_RUN_ID"] = "none";
-    EXPECT_EQ(launched_with(torchrun), (LaunchedRank{3, 2, 1, 2, "launch-99-none", 0}));
+    EXPECT_EQ(launched_with(torchrun), (LaunchedRank{1, 2, 1, 2, "launch-99-none", 0}));
     EXPECT_EQ(launched_with({{"OMPI_COMM_WORLD_RANK", "1"},
                              {"OMPI_COMM_WORLD_SIZE", "2"},
                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
@@ -125,6 +126,17 @@ TEST(Launcher, ranks_are_told_by_torchrun_mpirun_and_srun_and_by_nobody_else) {
                                 {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
                  UserError);
     EXPECT_THROW(launched_with({{"RANK", "x"}, {"WORLD_SIZE", "2"}}), UserError);
+    // Slurm does not say how many of the ranks are on one machine.
+    const std::map<std::string, std::string> two_machines{{"SLURM_PROCID", "7"},  {"SLURM_STEP_NUM_TASKS", "8"},
+                                                          {"SLURM_LOCALID", "3"}, {"SLURM_STEP_NUM_NODES", "2"},
+                                                          {"MASTER_ADDR", "a"},   {"MASTER_PORT", "29500"}};
+    EXPECT_EQ(launched_with(two_machines), (LaunchedRank{7, 8, 3, 4, "", 29500}));
+}
+
+TEST(Launcher, a_rank_that_cannot_be_is_refused) {
+    EXPECT_THROW(launched_with({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), UserError);
+    EXPECT_THROW(launched_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "2"}}),
+                 UserError);
 }
 
 TEST(LaunchPlan, a_launched_rank_is_one_process_and_the_first_brings_the_coordinator_of_a_single_site) {
