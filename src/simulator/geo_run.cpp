@@ -9,6 +9,7 @@
 #include "codec/codec.h"
 #include "core/error.h"
 #include "outer/outer.h"
+#include "rounds/fragment_schedule.h"
 
 namespace atl {
 namespace {
@@ -37,7 +38,7 @@ OuterLoop loop_of(const GeoRun& run) {
     if (schedule.fragments > std::min(run.layers, schedule.inner_steps))
         throw UserError(fmt::format("[simulate] {} fragments are more than the {} layers or the {} inner steps",
                                     schedule.fragments, run.layers, schedule.inner_steps));
-    if (schedule.overlap_steps * schedule.fragments >= schedule.inner_steps)
+    if (schedule.overlap_steps > fitting_overlap(schedule.overlap_steps, schedule.inner_steps, schedule.fragments))
         throw UserError(fmt::format("[simulate] {} overlap steps are too many: {} inner steps / {} fragments",
                                     schedule.overlap_steps, schedule.inner_steps, schedule.fragments));
     const auto traffic = traffic_of(run);
@@ -73,7 +74,7 @@ std::vector<OuterChoice> outer_choices(const GeoRun& run) {
     const auto inner_steps = run.schedule.inner_steps;
     // Streaming as published: three layers a fragment; one step of overlap at least.
     const auto fragments = std::max(1, std::min(run.layers / 3, inner_steps / 2));
-    const auto overlap_steps = std::min(5, (inner_steps - 1) / fragments);
+    const auto overlap_steps = static_cast<int>(fitting_overlap(5, inner_steps, fragments));
     std::vector<OuterChoice> choices{{"as asked", run.schedule, run.codec},
                                      {"data parallel", {1, 1, 0}, "identity"},
                                      {"data parallel", {1, 1, 0}, "bf16"}};

@@ -84,7 +84,8 @@ double step_seconds(const StepWork& work, ExecutionMode mode, const OverlapModel
 
 void set_communication_share(StepWork& work, double share) {
     ATOLL_CHECK(share >= 0 && share < 1, "share {}", share);
-    work.link_factor *= share / (1 - share) * compute_seconds(work) / communication_seconds(work);
+    // From the links as they are, whatever share was set before.
+    work.link_factor = share / (1 - share) * compute_seconds(work) / greatest_seconds(work, communicates);
 }
 
 OverlapModel overlap_model_of(double level) {

@@ -96,6 +96,19 @@ TEST(GeoRun, days_are_tokens_over_what_all_sites_do) {
     EXPECT_NEAR(prediction.days, 20e9 / (2e8 / 432) / 86400, 1e-9);
 }
 
+TEST(GeoRun, every_choice_offered_for_rounds_of_any_length_can_be_simulated) {
+    for (int inner_steps = 1; inner_steps <= 40; ++inner_steps) {
+        auto run = run_of(2, "int8");
+        run.schedule.inner_steps = inner_steps;
+        for (const auto& choice : outer_choices(run)) {
+            auto chosen = run;
+            chosen.schedule = choice.schedule;
+            chosen.codec = choice.codec;
+            EXPECT_GT(predict(chosen).compute_utilization, 0) << choice.name << " " << inner_steps;
+        }
+    }
+}
+
 TEST(GeoRun, a_schedule_or_name_that_cannot_be_is_the_users_mistake) {
     auto run = run_of(2, "itn8");
     EXPECT_THROW(predict(run), UserError);
