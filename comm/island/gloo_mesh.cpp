@@ -208,6 +208,7 @@ void GlooMesh::end(std::string failure) {
         lost_changed_.notify_all();
     }
     lifelines_->give_up(failure);
+    stop_posting();  // a connection can't be closed while Gloo's thread begins a transfer on it
     for (const int peer : peers()) context_->getPair(peer)->close();
 }
 
