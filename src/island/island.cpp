@@ -247,11 +247,11 @@ void Island::set_parameters(std::span<const float> source, const SelectTensor& s
 }
 
 std::string Island::parameters_blake2b() {
-    std::vector<float> all(static_cast<std::size_t>(parameter_count()));
     bool is_whole = true;
     for (const TensorSpec& spec : state_->tensors)
         is_whole =
             is_whole && (state_->links.rank == Rank(0) || state_->holds_whole(TensorKind::parameter, spec));
+    std::vector<float> all(is_whole ? static_cast<std::size_t>(parameter_count()) : 0);
     copy_parameters(all);
     if (!is_whole) return "";
     std::map<std::string, std::span<const float>> by_name;

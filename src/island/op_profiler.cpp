@@ -76,20 +76,9 @@ std::string host_name() {
 }  // namespace
 
 ProfileFingerprint fingerprint_of(const ProfilerOptions& options) {
-    const ModelShape& model = options.island.model;
-    const ParallelShape& parallel = options.island.parallel;
-    return {.model = fmt::format("{} layers {} hidden {} heads {}/{} of {} ffn {} vocab {} context {}{}",
-                                 model.kind == ModelKind::llama ? "llama" : "gpt2", model.layers, model.hidden,
-                                 model.heads, model.kv_heads, model.head_width, model.ffn, model.vocab,
-                                 model.context, model.tied ? " tied" : ""),
-            .tp = parallel.tp,
-            .pp = parallel.pp,
-            .cp = 1,
-            .dtype = options.island.dtype,
-            .micro_batch_tokens = options.island.batch.micro_batch_tokens(),
-            .threads = options.island.threads,
-            .links = options.links,
-            .library_version = TORCH_VERSION};
+    ProfileFingerprint fingerprint = step_fingerprint(options.island);
+    fingerprint.links = options.links;
+    return fingerprint;
 }
 
 OpProfile measure_op_profile(const ProfilerOptions& options, const IslandLinks& links) {

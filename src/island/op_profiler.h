@@ -7,8 +7,8 @@
 // In pairs: a collective over and over on the thread of its link, first with nothing else and then with a compute op
 // over and over on the compute thread; how much longer each takes is its slowdown. The largest ops of their families
 // stand for them. All ranks measure together; a collective's slowdown is the worst rank's, a compute op's the middle one's.
-// Collective: every rank calls it and gets the same profile. Memory: two islands. Cost: kMostSteps steps at most, and
-// about two seconds for each pair.
+// Collective: every rank calls it and gets the same profile. Memory: one island. Cost: kMostSteps steps at most, and
+// some tenths of a second for each pair.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 //
 // Without overlap means one op at a time, and on one pipeline stage one micro-batch after the other too.
 // Collective: every rank calls it; the gateway gets the result. All ranks share one machine's clock.
-// Memory: four islands while profiling, then three. Cost: the profile, and 1 + steps steps in each mode.
+// Memory: one island while profiling, then three. Cost: the profile, and 1 + steps steps in each mode.
 #pragma once
 
 #include <array>

@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <map>
-#include <thread>
 
 #include "core/short_time_slice.h"
 #include "core/statistics.h"
@@ -131,11 +130,8 @@ class PairProfiler {
 
     // Of one, on a thread like that of a link.
     double seconds_of_collectives(OpId op, int count) const {
-        double taken = 0;
         meet();
-        std::jthread link([&] { taken = repeat(op, count); });
-        link.join();
-        return taken;
+        return std::async(std::launch::async, [&] { return repeat(op, count); }).get();
     }
     double repeat(OpId op, int count) const {
         const ShortTimeSlice prompt;
@@ -145,24 +141,18 @@ class PairProfiler {
     }
 
     Together seconds_together(OpId compute, OpId collective, int count) const {
-        Together together;
-        std::atomic<bool> over{false};
         meet();
-        std::jthread link([&] {
-            together.collective = repeat(collective, count);
-            over = true;
-        });
+        auto link = std::async(std::launch::async, [&] { return repeat(collective, count); });
         const double begin = now();
         std::int64_t done = 0;
         double end = begin;
-        while (!over) {
+        while (link.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
             calls_.call(compute);
             ++done;
             end = now();
         }
-        link.join();
-        together.compute = (end - begin) / static_cast<double>(std::max<std::int64_t>(done, 1));
-        return together;
+        return {.compute = (end - begin) / static_cast<double>(std::max<std::int64_t>(done, 1)),
+                .collective = link.get()};  // or what went wrong on its thread
     }
 
     std::vector<double> of_all_ranks(double value) const {

@@ -188,8 +188,7 @@ PairPlan plan_pair(const Program& program, const LayerOps& first, const LayerOps
     PairPlan plan{.order = numbers_of(pair, interleave(program, first, second)),
                   .serial_seconds = serial_seconds(pair),
                   .busiest_seconds = busiest_seconds(pair),
-                  .most_bytes = is_bounded ? byte_budget(pair, first) : -1,
-                  .alternates = true};
+                  .most_bytes = is_bounded ? byte_budget(pair, first) : -1};
     plan.seconds = StrandClock(pair, overlap).run(plan.order);
     if (!pair.shares_writes) {
         const auto most_bytes = is_bounded ? plan.most_bytes : kUnbounded;
@@ -199,7 +198,6 @@ PairPlan plan_pair(const Program& program, const LayerOps& first, const LayerOps
         if (found && (found->seconds < plan.seconds || options.has_barriers || !alternation_fits)) {
             plan.order = std::move(found->order);
             plan.seconds = found->seconds;
-            plan.alternates = false;
         }
     }
     plan.peak_bytes = peak_bytes(pair, plan.order);

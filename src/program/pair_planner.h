@@ -31,7 +31,6 @@ struct PairPlan {
     double busiest_seconds = 0;   // of the engine with most to do: the bound
     std::int64_t peak_bytes = 0;  // relative to the pair's start
     std::int64_t most_bytes = 0;  // that were allowed; -1: no bound
-    bool alternates = false;      // the simple order was best
 };
 
 // seconds[op] of the program's ops alone; the program's ops stand in a legal serial order. Ops of the two strands that
