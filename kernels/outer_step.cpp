@@ -74,7 +74,7 @@ void outer_adam_step(const OuterAdam& settings, std::span<const float> delta, st
     ATOLL_CHECK_EQ(delta.size(), theta.size());
     ATOLL_CHECK_EQ(delta.size(), first.size());
     ATOLL_CHECK_EQ(delta.size(), second.size());
-    dispatch(AdamOuter{.count = size_of(delta),
+    dispatch(AdamOuter{.count = elements_of(delta),
                        .step_size = static_cast<float>(settings.learning_rate /
                                                        bias_of_decay(settings.first_decay, settings.step)),
                        .first_decay = settings.first_decay,
