@@ -100,7 +100,7 @@ TEST_F(BenchIsland, a_plan_is_run_and_agrees_to_the_bit_or_says_why_it_is_serial
     EXPECT_EQ(status.code, report.at("not_interleaved") == "" ? 0 : 1) << text("out");
 }
 
-TEST_F(BenchIsland, a_link_joins_two_ranks_at_a_rate) {
+TEST_F(BenchIsland, a_link_that_cannot_be_is_refused) {
     EXPECT_EQ(bench("tp = 2\n", {"--link", "fast"}).code, 2);
     EXPECT_NE(text("out").find("--link fast: not a rate"), std::string::npos) << text("out");
     EXPECT_EQ(bench("tp = 2\ndp = 2\n", {"--link", "1G"}).code, 2);

@@ -235,6 +235,11 @@ TEST_F(TrainingRun, three_sites_stream_fragments_through_owners) {
     const auto outcome = runs_.run("streaming", runs_.write_config({"a", "b", "c"}, streaming()));
     ASSERT_TRUE(outcome.status.ok()) << outcome.log;
     EXPECT_EQ(outcome.summary.at("rounds"), 3);
+    const auto& sites = outcome.summary.at("sites");
+    for (const char* other : {"b", "c"})
+        EXPECT_EQ(sites.at("a").at("parameters_blake2b"), sites.at(other).at("parameters_blake2b"));
+    const auto losses = runs_.losses("streaming", "a");
+    EXPECT_LT(losses.rbegin()->second, losses.begin()->second);
 }
 
 // Stops where a fragment starts (7 = 6 + 3 − 2), while it is pending (8), where it is applied (9) and where nothing is

@@ -77,7 +77,8 @@ TEST_F(SeparateSites, a_site_lost_for_good_leaves_the_rest_of_the_run_to_the_oth
     EXPECT_NE(lost.log.find("signal 9"), std::string::npos) << lost.log;
     const auto left = runs_.finish("east", east);
     EXPECT_EQ(left.summary.at("steps"), 2000) << left.log;
-    EXPECT_NE(left.log.find("west"), std::string::npos) << left.log;
+    EXPECT_TRUE(left.status.ok()) << left.log;
+    EXPECT_NE(left.log.find("site west is lost"), std::string::npos) << left.log;
 }
 
 TEST_F(SeparateSites, a_run_below_its_least_number_of_sites_waits_and_then_ends_with_a_checkpoint) {
@@ -99,8 +100,10 @@ TEST_F(SeparateSites, a_run_below_its_least_number_of_sites_waits_and_then_ends_
     ChildProcess again = start(config, "east"), back = start(config, "west");
     const auto first = runs_.finish("east", again), second = runs_.finish("west", back);
     EXPECT_TRUE(first.status.ok()) << first.log;
+    EXPECT_NE(first.log.find("going on from the checkpoint"), std::string::npos) << first.log;
     EXPECT_EQ(first.summary.at("steps"), 2000);
     EXPECT_EQ(first.hash(), second.hash());
+    EXPECT_FALSE(first.hash().empty());
 }
 
 TEST_F(SeparateSites, a_site_that_comes_late_takes_part_from_the_next_round) {

@@ -261,7 +261,7 @@ TEST(OuterFragment, names_a_section_for_every_element_of_its_state) {
     }
     EXPECT_EQ(names, (std::vector<std::string>{"anchor/a", "anchor/b", "outer_momentum/a", "outer_momentum/b",
                                                "outer_second/a", "outer_second/b", "residual/a", "residual/b"}));
-    for (const auto buffer : {fragment.anchor(), fragment.momentum(), fragment.residual()}) {
+    for (const auto buffer : {fragment.anchor(), fragment.momentum(), fragment.second_moment(), fragment.residual()}) {
         EXPECT_EQ(buffer.size(), 8u);
         for (const float value : buffer) EXPECT_EQ(value, 1);
     }

@@ -14,7 +14,7 @@ namespace {
 
 // As the kernel has it, in nanoseconds; 0 where it has none (before Linux 6.12).
 std::uint64_t slice_of_this_thread() {
-    std::array<std::byte, 56> attributes{};  // sched_setattr(2): the slice lies behind six smaller fields
+    std::array<std::byte, 56> attributes{};  // sched_setattr(2): the slice lies behind five other fields
     if (::syscall(SYS_sched_getattr, 0, attributes.data(), attributes.size(), 0) != 0) return 0;
     std::uint64_t slice = 0;
     std::memcpy(&slice, attributes.data() + 24, sizeof slice);
