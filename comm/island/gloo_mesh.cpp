@@ -114,8 +114,13 @@ MeshCall GlooMesh::begin_with_all(const char* operation, Milliseconds timeout) {
     fail(call, peer, "it has left the group");
 }
 
+void ForgetPosts::operator()(gloo::transport::UnboundBuffer* buffer) const {
+    posts->forget(buffer);
+    delete buffer;
+}
+
 UnboundBuffer GlooMesh::buffer_over(void* data, std::int64_t bytes) {
-    return context_->createUnboundBuffer(data, static_cast<std::size_t>(bytes));
+    return {context_->createUnboundBuffer(data, static_cast<std::size_t>(bytes)).release(), ForgetPosts{posts_.get()}};
 }
 
 void GlooMesh::send(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes) {
@@ -128,10 +133,6 @@ void GlooMesh::receive(const MeshCall& call, UnboundBuffer& buffer, int peer, Ri
 
 void GlooMesh::flush() {
     posts_->flush();
-}
-
-void GlooMesh::stop_posting() {
-    if (posts_) posts_->stop();
 }
 
 void GlooMesh::wait_sent(const MeshCall& call, UnboundBuffer& buffer, int peer) {
@@ -156,7 +157,7 @@ void GlooMesh::wait(const MeshCall& call, UnboundBuffer& buffer, int peer, Wait 
     try {
         const auto left = std::chrono::ceil<Milliseconds>(call.deadline - clock_.now());
         came = wait_for(std::max(Milliseconds(1), left));
-    } catch (const gloo::Exception& error) {
+    } catch (const std::exception& error) {  // Gloo's, or the system's
         reason = error.what();
     }
     {
@@ -168,7 +169,6 @@ void GlooMesh::wait(const MeshCall& call, UnboundBuffer& buffer, int peer, Wait 
 }
 
 void GlooMesh::fail(const MeshCall& call, int peer, const std::string& reason) {
-    stop_posting();  // the caller's buffers are about to go
     std::unique_lock lock(mutex_);
     const bool late = call.timeout.count() > 0 && clock_.now() >= call.deadline && !lost_;
     // Gloo may notice a broken connection before the lifeline does; only the lifeline knows whose fault it is.
@@ -208,7 +208,7 @@ void GlooMesh::end(std::string failure) {
         lost_changed_.notify_all();
     }
     lifelines_->give_up(failure);
-    stop_posting();  // a connection can't be closed while Gloo's thread begins a transfer on it
+    if (posts_) posts_->stop();  // a connection can't be closed while Gloo's thread begins a transfer on it
     for (const int peer : peers()) context_->getPair(peer)->close();
 }
 

@@ -25,7 +25,12 @@
 
 namespace atl {
 
-using UnboundBuffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+// Takes its posts along that Gloo's thread has not seen yet, however the call that owned it ends.
+struct ForgetPosts {
+    GlooPosts* posts = nullptr;
+    void operator()(gloo::transport::UnboundBuffer* buffer) const;
+};
+using UnboundBuffer = std::unique_ptr<gloo::transport::UnboundBuffer, ForgetPosts>;
 
 // What is being done, for errors, and until when.
 struct MeshCall {
@@ -49,13 +54,11 @@ class GlooMesh {
     MeshCall begin_with_all(const char* operation, Milliseconds timeout);
 
     // The steps of a transfer. Transfers on one buffer to, or from, one peer are done in order, and each wait is for
-    // the next of them. They begin at the next flush, which is part of each wait. A buffer outlives its transfers, or
-    // the mesh has failed, or stop_posting() has been called.
+    // the next of them. They begin at the next flush, which is part of each wait. A buffer ends before the mesh.
     UnboundBuffer buffer_over(void* data, std::int64_t bytes);
     void send(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes);
     void receive(const MeshCall& call, UnboundBuffer& buffer, int peer, RingChunk bytes);
     void flush();
-    void stop_posting();
     void wait_sent(const MeshCall& call, UnboundBuffer& buffer, int peer);
     void wait_received(const MeshCall& call, UnboundBuffer& buffer, int peer);
 

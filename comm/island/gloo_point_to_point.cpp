@@ -18,8 +18,6 @@ class GlooPointToPoint final : public PointToPoint {
     GlooPointToPoint(const GlooOptions& options, Rendezvous& rendezvous)
         : mesh_(options, rendezvous), sends_(options.size), receives_(options.size) {}
 
-    ~GlooPointToPoint() override { mesh_.stop_posting(); }
-
     Rank rank() const override { return Rank(mesh_.rank()); }
     std::int32_t size() const override { return mesh_.size(); }
 

@@ -1,6 +1,5 @@
 #include "comm/island/gloo_posts.h"
 
-#include <gloo/common/error.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -33,6 +32,11 @@ void GlooPosts::flush() {
     ::eventfd_write(wake_.get(), 1);
 }
 
+void GlooPosts::forget(gloo::transport::UnboundBuffer* buffer) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(waiting_, [&](const GlooPost& post) { return post.buffer == buffer; });
+}
+
 void GlooPosts::stop() {
     std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -60,7 +64,7 @@ void GlooPosts::hand_over(const GlooPost& post) {
         } else {
             post.buffer->recv(post.peer, post.slot, begin, size);
         }
-    } catch (const gloo::Exception& error) {
+    } catch (const std::exception& error) {  // whatever it is, this is Gloo's thread
         on_failure_(post.peer, error.what());
     }
 }

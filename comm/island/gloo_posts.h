@@ -23,7 +23,7 @@ namespace atl {
 struct GlooPost {
     enum class Kind : std::uint8_t { send, receive };
     Kind kind = Kind::send;
-    gloo::transport::UnboundBuffer* buffer = nullptr;  // lives until the transfer is over, or stop() has returned
+    gloo::transport::UnboundBuffer* buffer = nullptr;  // lives until the transfer is over, forget() or stop()
     int peer = 0;
     std::uint64_t slot = 0;
     RingChunk bytes;
@@ -40,7 +40,8 @@ class GlooPosts final : private gloo::transport::tcp::Handler {
 
     void add(const GlooPost& post);
     void flush();  // what was added so far is handed over soon, in the order in which it was added
-    void stop();   // what has not been handed over never will be, and nothing added later
+    void forget(gloo::transport::UnboundBuffer* buffer);  // what has not been handed over of its posts never will be
+    void stop();   // the same of all posts, and nothing added later is
 
   private:
     void handleEvents(int events) override;

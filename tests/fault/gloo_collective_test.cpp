@@ -5,9 +5,11 @@
 
 #include <csignal>
 
+#include "comm/island/gloo_mesh.h"
 #include "comm/island/local_collective.h"
 #include "support/collective_digest.h"
 #include "support/island_processes.h"
+#include "support/temporary_directory.h"
 #include "support/threads.h"
 
 namespace atl {
@@ -115,6 +117,41 @@ TEST(GlooCollective, every_survivor_names_the_rank_that_died_and_not_the_one_tha
         const std::string said = members.output(rank);
         EXPECT_NE(said.find("lost rank 2"), std::string::npos) << said;
     }
+}
+
+TEST(GlooMesh, a_buffer_that_ends_before_its_transfer_began_takes_it_along) {
+    const test::TemporaryDirectory directory;
+    test::run_ranks(2, [&](std::int32_t rank) {
+        auto rendezvous = make_file_rendezvous(directory.path(), Rank(rank), 2);
+        GlooMesh mesh({.group = "pair", .rank = Rank(rank), .size = 2}, *rendezvous);
+        const MeshCall call = mesh.begin("exchange", kLimit, 7);
+        int value = 0;
+        const RingChunk bytes{0, sizeof value};
+        if (rank == 0) {
+            for (int given_up = 1; given_up <= 100; ++given_up) {
+                UnboundBuffer buffer = mesh.buffer_over(&given_up, sizeof given_up);
+                mesh.send(call, buffer, 1, bytes);
+            }
+            value = 1234;
+        }
+        UnboundBuffer buffer = mesh.buffer_over(&value, sizeof value);
+        if (rank == 0) {
+            mesh.send(call, buffer, 1, bytes);
+            mesh.wait_sent(call, buffer, 1);
+        } else {
+            mesh.receive(call, buffer, 0, bytes);
+            mesh.wait_received(call, buffer, 0);
+        }
+        EXPECT_EQ(value, 1234);
+        const MeshCall last = mesh.begin_with_all("end", kLimit);  // nobody leaves while the other still waits
+        std::byte nothing{};
+        UnboundBuffer word = mesh.buffer_over(&nothing, 1);
+        mesh.send(last, word, 1 - rank, {0, 1});
+        UnboundBuffer answer = mesh.buffer_over(&value, sizeof value);
+        mesh.receive(last, answer, 1 - rank, {0, 1});
+        mesh.wait_sent(last, word, 1 - rank);
+        mesh.wait_received(last, answer, 1 - rank);
+    });
 }
 
 TEST(GlooCollective, a_silent_rank_is_named_at_the_timeout) {
