@@ -210,10 +210,12 @@ void add_bench_outer(CLI::App& bench, Context& context) {
         ->delimiter(',')
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
-    verb.add_option("--later-rate-mbit", options->later_rate_mbit, "Mbit/s from --later-round on")
-        ->check(CLI::NonNegativeNumber);
-    verb.add_option("--later-round", options->plan.later_round, "Round at which the rate changes")
-        ->check(at_least(0));
+    auto* later_rate = verb.add_option("--later-rate-mbit", options->later_rate_mbit, "Mbit/s from --later-round on")
+                           ->check(CLI::NonNegativeNumber);
+    auto* later_round = verb.add_option("--later-round", options->plan.later_round, "Round at which the rate changes")
+                            ->check(at_least(0));
+    later_rate->needs(later_round);
+    later_round->needs(later_rate);
     verb.add_option("--delay-ms", options->delay_ms, "One way, emulated")->check(CLI::NonNegativeNumber);
     verb.add_option("--rounds", options->plan.rounds, "Timed rounds")
         ->check(at_least(1))

@@ -170,8 +170,9 @@ void add_simulate_strands(CLI::App& simulate, Context& context) {
     const auto options = std::make_shared<StrandsOptions>();
     CLI::App& verb = *simulate.add_subcommand(
         "strands", "Interleaved micro-batches: published steps beside simulated ones, one set-up, sweeps");
-    verb.add_flag("--step", options->step, "One set-up in all schedules, instead of the published steps");
-    verb.add_flag("--sweep", options->sweep, "Sweeps around the set-up, and where interleaving loses");
+    auto* step = verb.add_flag("--step", options->step, "One set-up in all schedules, instead of the published steps");
+    auto* sweep =
+        verb.add_flag("--sweep", options->sweep, "Sweeps around the set-up, and where interleaving loses")->excludes(step);
     verb.add_option("--model", options->model, "A preset")->capture_default_str();
     verb.add_option("--layers", options->layers, "Of them")->check(at_least(2))->capture_default_str();
     verb.add_option("--cluster", options->cluster, "a40 or a800")->capture_default_str();
@@ -189,9 +190,9 @@ void add_simulate_strands(CLI::App& simulate, Context& context) {
     verb.add_option("--overlap", options->point.overlap_level, "1 hides all, 0 nothing, below 0 it harms")
         ->check(CLI::Range(-1.0, 1.0))
         ->capture_default_str();
-    verb.add_option("--schedule", options->schedule, "With --step: this one beside 1f1b, instead of all");
+    verb.add_option("--schedule", options->schedule, "With --step: this one beside 1f1b, instead of all")->needs(step);
     verb.add_flag("--all-ranks", options->all_ranks, "A program for every rank instead of one for each pipeline rank");
-    verb.add_option("--svg", options->pictures, "With --sweep: a folder for pictures");
+    verb.add_option("--svg", options->pictures, "With --sweep: a folder for pictures")->needs(sweep);
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] {
         context.command = [&context, options] { return simulate_strands(context, *options); };

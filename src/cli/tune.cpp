@@ -46,6 +46,11 @@ struct Case {
 };
 
 Case of_run(const Context& context, const TuneOptions& options) {
+    if (!options.overrides.empty())
+        throw UserError(
+            fmt::format("[tune] --set goes with the TOML file of a run to come; {} was measured with the settings that "
+                        "it has (`atoll set` changes them)",
+                        options.where.string()));
     const RunConfig config =
         load_config(*context.files, {.file = options.where / "config.toml", .check_files = false}).config;
     const RunCosts found = run_costs(context, options.where, config.run.name);

@@ -58,7 +58,9 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
          {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2",
           "simulate", "simulate ge", "simulate geo", "simulate geo --model lama-1b",
           "simulate geo --model llama-1b --cluster a8000", "simulate geo --model llama-1b --link 3gbt",
-          "simulate strands --cluster a4", "simulate strands --step --schedule strnds"}) {
+          "simulate strands --cluster a4", "simulate strands --step --schedule strnds",
+          "simulate strands --svg pictures", "simulate strands --schedule strands", "simulate strands --step --sweep",
+          "bench outer --later-rate-mbit 10", "bench outer --later-round 2"}) {
         const Outcome outcome = atoll(arguments);
         EXPECT_EQ(outcome.code, 2) << arguments;
         EXPECT_EQ(outcome.output, "") << arguments;
