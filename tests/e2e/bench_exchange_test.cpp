@@ -1,34 +1,18 @@
 // `atoll bench exchange` as people and scripts call it: real processes on loopback, one JSON object.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <nlohmann/json.hpp>
-
 #include "codec/codec.h"
-#include "core/child_process.h"
-#include "core/file_system.h"
 #include "exchange/wire.h"
-#include "support/temporary_directory.h"
+#include "support/atoll_commands.h"
 
 namespace atl {
 namespace {
 
-constexpr Milliseconds kPatience{60'000};
-
 class BenchExchangeTest : public testing::Test {
   protected:
-    nlohmann::json bench(const std::string& arguments) {
-        const auto output = directory_.path() / "out";
-        const std::string line = std::string(std::getenv("ATOLL_BINARY_DIR")) +
-                                 "/atoll bench exchange --json " + arguments + " >" + output.string();
-        ChildProcess shell(
-            {.command = {"/bin/sh", "-c", line}, .environment = {}, .output = {}, .processors = {}});
-        const auto status = shell.wait_for(kPatience);
-        EXPECT_TRUE(status && status->ok()) << line;
-        return nlohmann::json::parse(make_system_file_system()->read_text(output), nullptr, false);
-    }
+    nlohmann::json bench(const std::string& arguments) { return atoll_.json("bench exchange --json " + arguments); }
 
-    test::TemporaryDirectory directory_;
+    test::AtollCommands atoll_;
 };
 
 TEST_F(BenchExchangeTest, two_sites_send_exactly_the_payload_of_the_formula) {

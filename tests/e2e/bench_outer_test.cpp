@@ -2,32 +2,16 @@
 // asserted beyond what the emulated waits and links force on any machine.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <nlohmann/json.hpp>
-
-#include "core/child_process.h"
-#include "core/file_system.h"
-#include "support/temporary_directory.h"
+#include "support/atoll_commands.h"
 
 namespace atl {
 namespace {
 
-constexpr Milliseconds kPatience{120'000};
-
 class BenchOuterTest : public testing::Test {
   protected:
-    nlohmann::json bench(const std::string& arguments) {
-        const auto output = directory_.path() / "out";
-        const std::string line = std::string(std::getenv("ATOLL_BINARY_DIR")) + "/atoll bench outer --json " +
-                                 arguments + " >" + output.string();
-        ChildProcess shell(
-            {.command = {"/bin/sh", "-c", line}, .environment = {}, .output = {}, .processors = {}});
-        const auto status = shell.wait_for(kPatience);
-        EXPECT_TRUE(status && status->ok()) << line;
-        return nlohmann::json::parse(make_system_file_system()->read_text(output), nullptr, false);
-    }
+    nlohmann::json bench(const std::string& arguments) { return atoll_.json("bench outer --json " + arguments); }
 
-    test::TemporaryDirectory directory_;
+    test::AtollCommands atoll_;
 };
 
 TEST_F(BenchOuterTest, measures_every_combination_of_rate_and_steps_beside_its_prediction) {
@@ -69,15 +53,9 @@ TEST_F(BenchOuterTest, fragments_are_exchanged_beside_the_steps_and_agreed_on) {
 }
 
 TEST_F(BenchOuterTest, an_overlap_that_reaches_the_next_fragment_is_refused) {
-    const auto output = directory_.path() / "out";
-    ChildProcess process({.command = {std::string(std::getenv("ATOLL_BINARY_DIR")) + "/atoll", "bench", "outer",
-                                      "--inner-steps", "12", "--fragments", "3", "--overlap-steps", "4"},
-                          .output = output});
-    const auto status = process.wait_for(kPatience);
-    ASSERT_TRUE(status);
-    EXPECT_EQ(status->code, 2);
-    EXPECT_NE(make_system_file_system()->read_text(output).find("must be below --inner-steps / --fragments"),
-              std::string::npos);
+    const auto refused = atoll_.run("bench outer --inner-steps 12 --fragments 3 --overlap-steps 4");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.errors.find("must be below --inner-steps / --fragments"), std::string::npos);
 }
 
 }  // namespace

@@ -3,49 +3,26 @@
 
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "config/load_config.h"
-#include "core/child_process.h"
 #include "core/file_system.h"
-#include "support/temporary_directory.h"
+#include "support/atoll_commands.h"
 
 namespace atl {
 namespace {
 
-constexpr Milliseconds kPatience{60'000};
-
-struct Outcome {
-    int code = -1;
-    std::string output;
-    std::string errors;
-};
+using test::CommandOutcome;
 
 class CliTest : public testing::Test {
   protected:
-    // Runs `atoll ARGUMENTS` in the temporary directory.
-    Outcome atoll(const std::string& arguments) {
-        const std::string program = std::string(std::getenv("ATOLL_BINARY_DIR")) + "/atoll";
-        const std::string line =
-            "cd " + directory_.path().string() + " && " + program + " " + arguments + " >out 2>err";
-        ChildProcess shell(
-            {.command = {"/bin/sh", "-c", line}, .environment = {}, .output = {}, .processors = {}});
-        const auto status = shell.wait_for(kPatience);
-        EXPECT_TRUE(status && status->signal == 0) << line;
-        return {status ? status->code : -1, files_->read_text(directory_.path() / "out"),
-                files_->read_text(directory_.path() / "err")};
-    }
-    void write(const std::string& name, const std::string& text) {
-        files_->write_text_atomically(directory_.path() / name, text);
-    }
+    CommandOutcome atoll(const std::string& arguments) { return atoll_.run(arguments); }
 
-    test::TemporaryDirectory directory_;
-    std::unique_ptr<FileSystem> files_ = make_system_file_system();
+    test::AtollCommands atoll_;
 };
 
 TEST_F(CliTest, help_names_the_verbs_and_is_a_success) {
-    const Outcome outcome = atoll("--help");
+    const CommandOutcome outcome = atoll("--help");
     EXPECT_EQ(outcome.code, 0);
     EXPECT_EQ(outcome.errors, "");
     for (const char* verb : {"prepare", "validate", "version"})
@@ -61,7 +38,7 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
           "simulate strands --cluster a4", "simulate strands --step --schedule strnds",
           "simulate strands --svg pictures", "simulate strands --schedule strands", "simulate strands --step --sweep",
           "bench outer --later-rate-mbit 10", "bench outer --later-round 2"}) {
-        const Outcome outcome = atoll(arguments);
+        const CommandOutcome outcome = atoll(arguments);
         EXPECT_EQ(outcome.code, 2) << arguments;
         EXPECT_EQ(outcome.output, "") << arguments;
         EXPECT_NE(outcome.errors, "") << arguments;
@@ -72,15 +49,15 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
 TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
     EXPECT_NE(atoll("simulate ge").errors.find("nearest: geo"), std::string::npos);
     EXPECT_NE(atoll("simulate strands --step --schedule strnds").errors.find("nearest: strands"), std::string::npos);
-    const Outcome step = atoll("simulate strands --step --tp 2 --pp 2 --layers 8 --micro-batches 4 --json");
+    const CommandOutcome step = atoll("simulate strands --step --tp 2 --pp 2 --layers 8 --micro-batches 4 --json");
     EXPECT_EQ(step.code, 0) << step.errors;
     EXPECT_EQ(nlohmann::json::parse(step.output)["simulated"], true);
     EXPECT_NE(atoll("simulate geo --model lama-1b").errors.find("nearest: llama-1b"), std::string::npos);
-    const Outcome people = atoll("simulate geo --model llama-1b --sites 3 --svg sites.svg");
+    const CommandOutcome people = atoll("simulate geo --model llama-1b --sites 3 --svg sites.svg");
     EXPECT_EQ(people.code, 0) << people.errors;
     EXPECT_TRUE(people.output.starts_with("simulated: 3 sites")) << people.output;
-    EXPECT_NE(files_->read_text(directory_.path() / "sites.svg").find("simulated"), std::string::npos);
-    const Outcome machines = atoll("simulate geo --model llama-1b --json");
+    EXPECT_NE(atoll_.read("sites.svg").find("simulated"), std::string::npos);
+    const CommandOutcome machines = atoll("simulate geo --model llama-1b --json");
     EXPECT_EQ(machines.code, 0) << machines.errors;
     const auto object = nlohmann::json::parse(machines.output);
     EXPECT_EQ(object["simulated"], true);
@@ -88,22 +65,22 @@ TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
 }
 
 TEST_F(CliTest, validate_prints_a_config_that_reads_back_and_notices_on_standard_error) {
-    write("run.toml", "[outer]\nsync_every = 20\n");
-    const Outcome outcome = atoll("validate run.toml --set train.steps=40 --set run.name=mine");
+    atoll_.write("run.toml", "[outer]\nsync_every = 20\n");
+    const CommandOutcome outcome = atoll("validate run.toml --set train.steps=40 --set run.name=mine");
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
     EXPECT_NE(outcome.errors.find("run.toml:2: outer.sync_every is read as outer.inner_steps"),
               std::string::npos);
-    write("resolved.toml", outcome.output);
+    atoll_.write("resolved.toml", outcome.output);
     const RunConfig config =
-        load_config(*files_, {.file = directory_.path() / "resolved.toml", .overrides = {}}).config;
+        load_config(*make_system_file_system(), {.file = atoll_.path("resolved.toml"), .overrides = {}}).config;
     EXPECT_EQ(config.outer.inner_steps, 20);
     EXPECT_EQ(config.train.steps, 40);
     EXPECT_EQ(config.run.directory, "runs/mine");
 }
 
 TEST_F(CliTest, a_wrong_config_is_reported_whole_with_exit_code_2) {
-    write("run.toml", "[train]\nstep = 1\nsteps = 0\n");
-    const Outcome outcome = atoll("validate run.toml --set run.seed=x");
+    atoll_.write("run.toml", "[train]\nstep = 1\nsteps = 0\n");
+    const CommandOutcome outcome = atoll("validate run.toml --set run.seed=x");
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.output, "");
     EXPECT_EQ(outcome.errors,
@@ -113,24 +90,24 @@ TEST_F(CliTest, a_wrong_config_is_reported_whole_with_exit_code_2) {
     const auto json = nlohmann::json::parse(atoll("validate run.toml --json").output);
     EXPECT_EQ(json.at("valid"), false);
     EXPECT_EQ(json.at("problems").size(), 2U);
-    write("good.toml", "");
+    atoll_.write("good.toml", "");
     EXPECT_EQ(nlohmann::json::parse(atoll("validate good.toml --json").output).at("valid"), true);
 }
 
 TEST_F(CliTest, plan_says_what_hides_behind_what_and_why_and_writes_what_runs_take) {
     const std::string config =
         std::string(std::getenv("ATOLL_SOURCE_DIR")) + "/configs/bench/strands_tp2.toml";
-    const Outcome text = atoll("plan " + config + " --link 1G --ingredients --out plan.json --svg step.svg");
+    const CommandOutcome text = atoll("plan " + config + " --link 1G --ingredients --out plan.json --svg step.svg");
     ASSERT_EQ(text.code, 0) << text.errors;
     for (const char* part :
          {"interleaved: interleaving is predicted to save", "times from: cost model, nothing was measured",
           "pair F0.0|B0.0", "beside linear", "bound by", "+ no barriers", "memory of the fullest rank"})
         EXPECT_NE(text.output.find(part), std::string::npos) << part << " in\n" << text.output;
-    EXPECT_TRUE(files_->exists(directory_.path() / "step.svg"));
-    const Outcome machine = atoll("plan " + config + " --link 1G --json");
+    EXPECT_TRUE(std::filesystem::exists(atoll_.path("step.svg")));
+    const CommandOutcome machine = atoll("plan " + config + " --link 1G --json");
     const auto json = nlohmann::json::parse(machine.output);
     EXPECT_EQ(json.at("hash"),
-              nlohmann::json::parse(files_->read_text(directory_.path() / "plan.json")).at("hash"));
+              nlohmann::json::parse(atoll_.read("plan.json")).at("hash"));
     EXPECT_GT(json.at("predicted_speedup"), 1.2);
     EXPECT_LE(json.at("predicted_speedup"), json.at("attainable"));
     EXPECT_GT(json.at("planning_seconds"), 0);
@@ -142,7 +119,7 @@ TEST_F(CliTest, plan_says_what_hides_behind_what_and_why_and_writes_what_runs_ta
 }
 
 TEST_F(CliTest, bench_kernels_has_every_codec_beside_memcpy) {
-    const Outcome outcome = atoll("bench kernels --elements 70000 --repetitions 3 --json");
+    const CommandOutcome outcome = atoll("bench kernels --elements 70000 --repetitions 3 --json");
     ASSERT_EQ(outcome.code, 0) << outcome.errors;
     const auto json = nlohmann::json::parse(outcome.output);
     EXPECT_EQ(json.at("elements"), 70'000);
@@ -160,28 +137,28 @@ TEST_F(CliTest, bench_kernels_has_every_codec_beside_memcpy) {
 }
 
 TEST_F(CliTest, prepare_writes_what_it_says_it_wrote) {
-    write("a.txt", "hello");
-    write("b.md", "world!");
-    const Outcome outcome = atoll("prepare a.txt b.md --out corpus --held-out 0 --json");
+    atoll_.write("a.txt", "hello");
+    atoll_.write("b.md", "world!");
+    const CommandOutcome outcome = atoll("prepare a.txt b.md --out corpus --held-out 0 --json");
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
     EXPECT_NE(outcome.errors.find("no document was held out"), std::string::npos);
     const auto json = nlohmann::json::parse(outcome.output);
     EXPECT_EQ(json.at("train").at("documents"), 2);
     EXPECT_EQ(json.at("train").at("bytes"), 11);
     EXPECT_EQ(json.at("train").at("tokens"), 13);
-    EXPECT_EQ(outcome.output, files_->read_text(directory_.path() / "corpus" / "corpus.json"));
+    EXPECT_EQ(outcome.output, atoll_.read("corpus/corpus.json"));
     EXPECT_EQ(atoll("prepare a.txt b.md --out corpus").code, 2);  // there already
-    write("run.toml", "[data]\ntrain = \"corpus/train_*.bin\"\n");
+    atoll_.write("run.toml", "[data]\ntrain = \"corpus/train_*.bin\"\n");
     EXPECT_EQ(atoll("validate run.toml").code, 0);
 }
 
 TEST_F(CliTest, prepare_tells_missing_inputs_from_corrupt_ones) {
     EXPECT_EQ(atoll("prepare absent.txt --out corpus").code, 2);
-    write("broken.txt.gz", "not gzip at all");
-    const Outcome outcome = atoll("prepare broken.txt.gz --out corpus");
+    atoll_.write("broken.txt.gz", "not gzip at all");
+    const CommandOutcome outcome = atoll("prepare broken.txt.gz --out corpus");
     EXPECT_EQ(outcome.code, 1);
     EXPECT_NE(outcome.errors.find("broken.txt.gz, byte"), std::string::npos) << outcome.errors;
-    EXPECT_FALSE(files_->exists(directory_.path() / "corpus"));
+    EXPECT_FALSE(std::filesystem::exists(atoll_.path("corpus")));
 }
 
 }  // namespace
