@@ -98,6 +98,19 @@ class CoordinatorServer::Loop {
         return store;
     }
 
+    // Nobody typed these now: a report has to say where they come from.
+    RunConfig with_earlier_changes(const std::vector<std::string>& assignments) const {
+        try {
+            return change_settings(*options_.config, assignments).config;
+        } catch (const UserError& error) {
+            std::vector<std::string> problems = error.problems();
+            problems.push_back(
+                "these settings were changed by `atoll set` in an earlier part of the run and do not fit the config "
+                "file as it is now: change that back, or begin anew with --resume none");
+            throw UserError(problems);
+        }
+    }
+
     // With what was changed before an earlier end of the coordinator.
     CoordinatorState restored() {
         CoordinatorRecord stored = store_.load();
@@ -106,7 +119,7 @@ class CoordinatorServer::Loop {
         if (options_.config && !assignments.empty()) {
             log_.info("[coordinator] settings changed while the run went on: {}",
                       fmt::join(assignments, ", "));
-            adopt(change_settings(*options_.config, assignments).config);
+            adopt(with_earlier_changes(assignments));
         }
         return CoordinatorState(options_.protocol, std::move(stored));
     }

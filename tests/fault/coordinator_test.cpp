@@ -269,6 +269,24 @@ TEST_F(Coordinator, a_changed_setting_outlives_the_coordinator_and_is_in_every_l
     for (auto later = first; later != plans.end(); ++later) EXPECT_LE(later->second.inner_steps(), 2);
 }
 
+TEST_F(Coordinator, a_config_that_no_longer_fits_an_earlier_change_is_refused_with_the_reason) {
+    std::optional<ChildProcess> process = start_process();
+    Pair pair(config_, directory_.path());
+    pair.run([&] { return pair.state(0).round() >= Round(1); });
+    request_changes(files_->read_text(directory_.path() / "coordinator.address"), {"outer.inner_steps=2"}, kPatience);
+    process->send_signal(SIGKILL);
+    ASSERT_TRUE(process->wait_for(Milliseconds(10'000)));
+    std::string changed = kConfig;
+    changed.replace(changed.find("inner_steps = 3"), 15, "inner_steps = 6\nfragments = 3\noverlap_steps = 1");
+    files_->write_text_atomically(file_, changed);
+    process = start_process();
+    const auto ended = process->wait_for(kPatience);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->code, 2);
+    const std::string report = files_->read_text(directory_.path() / "coordinator.out");
+    EXPECT_NE(report.find("changed by `atoll set` in an earlier part of the run"), std::string::npos) << report;
+}
+
 TEST_F(Coordinator, refuses_a_wrong_setting_and_goes_on_as_before) {
     ServerOptions options = server_options();
     options.config = config_;
