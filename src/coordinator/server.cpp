@@ -26,7 +26,6 @@ namespace atl {
 namespace {
 
 constexpr Milliseconds kTurn{10};          // longest pause of the loop; ticks the protocol
-constexpr Milliseconds kFarewell{10'000};  // after the end of the run, for sites to write their checkpoints
 constexpr int kMessagesPerTurn = 256;
 constexpr int kQueuedViews = 64;  // per site; a site that does not read loses views, not the coordinator
 constexpr const char* kMonitor = "inproc://coordinator-monitor";
@@ -74,9 +73,12 @@ class CoordinatorServer::Loop {
             const auto& ending = state_.view().ending;
             if (!ending) continue;
             if (!ended_) ended_ = clock_.now();
-            // A site that has not hung up may not have read yet that the run is over.
+            // Whoever has not hung up may not have read yet that the run is over, or evaluates its result, of which the
+            // sum is made here, or writes its last checkpoint.
             const bool all_know = state_.done() && connections_.empty();
-            if (all_know || clock_.now() - *ended_ > kFarewell) return ending->exit_code;
+            const TimePoint now = clock_.now();
+            const bool waited = now - *ended_ > options_.farewell && !state_.anyone_works(now);
+            if (all_know || waited) return ending->exit_code;
         }
     }
 

@@ -24,6 +24,7 @@ struct ServerOptions {
     std::string address =
         "127.0.0.1:0";         // control endpoint; port 0: the one of the last start, else any free one
     std::string http_address;  // GET /status; empty: none
+    Milliseconds farewell{10'000};  // from the end of the run on, for sites that say nothing of what they still do
     bool start_over = false;   // forget the rounds of an earlier start
     std::optional<RunConfig> config =
         {};  // what `protocol` was made of; without it no setting can be changed

@@ -66,7 +66,8 @@ class SiteDriver {
     bool step();
     void take(TransportEvent event);
 
-    // From the worker: StateLoaded, StateFailed, StepDone, CommitApplied, CheckpointWritten, LeaveRequested.
+    // From the worker: StateLoaded, StateFailed, StepDone, CommitApplied, WindowsEvaluated, Evaluated, CheckpointWritten,
+    // LeaveRequested.
     void tell(const SiteEvent& event);
     void contribute(Contribution contribution);
     std::optional<WorkerOrder> take_order();

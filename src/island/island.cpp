@@ -321,7 +321,8 @@ StepResult Island::step(double learning_rate) {
     return result;
 }
 
-EvaluationResult Island::evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end) {
+EvaluationResult Island::evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end,
+                                  const std::function<void()>& after_batch) {
     State& s = *state_;
     s.load_evaluation();
     const std::int64_t at_once = s.options.batch.micro_batch;
@@ -330,6 +331,7 @@ EvaluationResult Island::evaluate(const EvaluationWindows& windows, std::int64_t
     for (std::int64_t first = begin + s.place.dp * at_once; first < end; first += replicas * at_once) {
         const std::int64_t targets = windows.read(first, end, s.evaluation->inputs(0));
         s.evaluation->executor.run();
+        if (after_batch) after_batch();
         if (!s.speaks_for_replica()) continue;
         sums[0] += s.evaluation->loss(0);
         sums[1] += static_cast<double>(targets);

@@ -92,7 +92,8 @@ class Island {
 
     // Collective: sums over windows [begin, end), with the parameters as they are now; each replica of the model computes
     // its share. The windows' micro_batch and context must be the island's.
-    EvaluationResult evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end);
+    EvaluationResult evaluate(const EvaluationWindows& windows, std::int64_t begin, std::int64_t end,
+                              const std::function<void()>& after_batch = {});
 
     std::string gradients_blake2b() const;  // of what this rank holds of them, from the last step
 

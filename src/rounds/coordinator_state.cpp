@@ -258,6 +258,14 @@ const RunNumbers& CoordinatorState::numbers() const {
     return data_->options.numbers;
 }
 
+bool CoordinatorState::anyone_works(TimePoint now) const {
+    return std::ranges::any_of(data_->membership.sites(), [&](const auto& entry) {
+        const KnownSite& site = entry.second;
+        return site.live() && site.report.phase != Phase::finished &&
+               now - site.last_progress < data_->options.timeouts.progress;
+    });
+}
+
 bool CoordinatorState::done() const {
     if (!data_->ending) return false;
     for (const auto& [id, site] : data_->membership.sites()) {

@@ -152,6 +152,8 @@ class CoordinatorState {
     const CoordinatorRecord& record() const;
     const RunNumbers& numbers() const;  // of the coming rounds
     bool done() const;  // the run has ended and every site has gone: exit with view().ending->exit_code
+    // Some site has work left, a last evaluation or checkpoint, and has got on with it within timeouts.progress.
+    bool anyone_works(TimePoint now) const;
 
   private:
     class Data;

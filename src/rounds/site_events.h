@@ -84,6 +84,8 @@ struct CommitApplied {
 struct RoundMeasured {
     RoundCost cost;
 };
+// A sign of life on the way to Evaluated.
+struct WindowsEvaluated {};
 // The answer to Evaluate: this site's share. No tokens: there was nothing to evaluate.
 struct Evaluated {
     Evaluation share;
@@ -101,7 +103,8 @@ using SiteEvent =
                  site_event::StepDone, site_event::ContributionDeclared, site_event::ContributionEncoded,
                  site_event::PacketArrived, site_event::PacketUnusable, site_event::MeanReduced,
                  site_event::PacketsRequested, site_event::CommitApplied, site_event::RoundMeasured,
-                 site_event::Evaluated, site_event::CheckpointWritten, site_event::LeaveRequested, site_event::Tick>;
+                 site_event::WindowsEvaluated, site_event::Evaluated, site_event::CheckpointWritten,
+                 site_event::LeaveRequested, site_event::Tick>;
 
 namespace site_action {
 

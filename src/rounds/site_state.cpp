@@ -261,6 +261,7 @@ std::vector<SiteDecision> SiteState::handle(const SiteEvent& event, TimePoint no
                        data.last_cost = measured.cost;
                        data.act(site_action::ReportNow{}, "what the round has cost");
                    },
+                   [&](const site_event::WindowsEvaluated&) { ++data.progress; },
                    [&](const site_event::Evaluated& evaluated) { data.on_evaluated(evaluated, now); },
                    [&](const site_event::CheckpointWritten& written) { data.on_checkpoint(written, now); },
                    [&](const site_event::LeaveRequested&) {

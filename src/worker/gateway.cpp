@@ -246,7 +246,7 @@ void Gateway::evaluate(const site_action::Evaluate& order) {
             spread_parameters(local_);
         }
         parts_.team.announce(RankOrder::evaluate(begin, end));
-        result = parts_.trainer.evaluate(begin, end);
+        result = parts_.trainer.evaluate(begin, end, [&] { parts_.exchange.tell(site_event::WindowsEvaluated{}); });
         if (!own.empty()) spread_parameters(own);
     }
     evaluated_at_ = steps_done_;

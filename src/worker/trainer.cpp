@@ -54,8 +54,8 @@ StepResult Trainer::train(std::int64_t step, std::int64_t block) {
     return island_->step(learning_rate(config_.optim, step, config_.train.steps));
 }
 
-EvaluationResult Trainer::evaluate(std::int64_t begin, std::int64_t end) {
-    return windows_ ? island_->evaluate(*windows_, begin, end) : EvaluationResult{};
+EvaluationResult Trainer::evaluate(std::int64_t begin, std::int64_t end, const std::function<void()>& after_batch) {
+    return windows_ ? island_->evaluate(*windows_, begin, end, after_batch) : EvaluationResult{};
 }
 
 Island::SelectTensor Trainer::selected(const RankOrder& order) {

@@ -33,7 +33,8 @@ class Trainer {
 
     // Inner step `step` (from 0) on the block with this number in the endless stream.
     StepResult train(std::int64_t step, std::int64_t block);
-    EvaluationResult evaluate(std::int64_t begin, std::int64_t end);
+    EvaluationResult evaluate(std::int64_t begin, std::int64_t end,
+                              const std::function<void()>& after_batch = {});
 
     // A rank that is not the gateway: executes orders until it is told to stop. Returns the exit code.
     int serve(RankTeam& team);

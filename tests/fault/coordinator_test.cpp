@@ -68,6 +68,7 @@ class Pair {
                 const auto view = sites_[i].client->receive(clock_.after(Milliseconds(1)));
                 if (view) feed(i, site_event::ViewReceived{*view});
                 feed(i, site_event::Tick{});
+                evaluate(i);
                 if (sites_[i].client && clock_.now() - heartbeat > Milliseconds(50)) report(i);
             }
             if (clock_.now() - heartbeat > Milliseconds(50)) heartbeat = clock_.now();
@@ -78,7 +79,9 @@ class Pair {
     std::optional<int> exit_code(std::size_t site) const { return sites_[site].exit_code; }
     bool all_stopped() const { return sites_[0].exit_code && sites_[1].exit_code; }
     const SystemClock& clock() const { return clock_; }
+    std::int64_t evaluated_tokens(std::size_t site) const { return sites_[site].evaluated_tokens; }
     bool hold_back = false;  // no contributions: rounds stay open
+    Milliseconds evaluation_time{0};
 
   private:
     struct Site {
@@ -86,6 +89,8 @@ class Pair {
         std::unique_ptr<ControlClient> client;
         std::optional<int> exit_code;
         std::map<std::pair<Round, SiteId>, PacketDigest> packets;
+        std::optional<std::pair<Round, TimePoint>> evaluating;  // until then
+        std::int64_t evaluated_tokens = 0;
     };
 
     void report(std::size_t site) {
@@ -123,7 +128,10 @@ class Pair {
                     feed(site, site_event::CheckpointWritten{write.checkpoint.step});
                 },
                 [&](const site_action::Evaluate& part) {
-                    feed(site, site_event::Evaluated{{.round = part.round}});
+                    sites_[site].evaluating = {part.round, clock_.after(evaluation_time)};
+                },
+                [&](const site_action::TakeEvaluation& all) {
+                    sites_[site].evaluated_tokens = all.total.tokens;
                 },
                 [&](const site_action::ReportNow&) { report(site); },
                 [&](const site_action::Stop& stop) {
@@ -133,6 +141,15 @@ class Pair {
                 [](const auto&) {},
             },
             action);
+    }
+
+    // One token for each site, window by window.
+    void evaluate(std::size_t site) {
+        if (!sites_[site].evaluating) return;
+        const auto [round, until] = *sites_[site].evaluating;
+        if (clock_.now() < until) return feed(site, site_event::WindowsEvaluated{});
+        sites_[site].evaluating.reset();
+        feed(site, site_event::Evaluated{{.round = round, .loss_sum = 1, .tokens = 1}});
     }
 
     static PacketDigest digest(const PacketKey& key) {
@@ -165,7 +182,10 @@ class Coordinator : public ::testing::Test {
         config_ = load_config(*files_, {.file = file_, .overrides = {}}).config;
     }
     ServerOptions server_options() const {
-        return {coordinator_options(config_, std::nullopt), directory_.path(), "127.0.0.1:0", "", false};
+        ServerOptions options;
+        options.protocol = coordinator_options(config_, std::nullopt);
+        options.run_directory = directory_.path();
+        return options;
     }
     ChildProcess start_process() const {
         ChildOptions options;
@@ -208,6 +228,20 @@ TEST_F(Coordinator, brings_two_sites_to_the_end_of_their_run) {
     EXPECT_EQ(pair.exit_code(1), 0);
     EXPECT_EQ(pair.state(0).round(), Round(4));
     EXPECT_NE(status.find("\"site\":\"alpha\""), std::string::npos) << status;
+}
+
+TEST_F(Coordinator, stays_for_the_last_evaluation_however_long_it_takes) {
+    ServerOptions options = server_options();
+    options.farewell = Milliseconds(50);
+    CoordinatorServer server(options, clock_, log_);
+    std::jthread thread([&] { server.run(); });
+    Pair pair(config_, directory_.path());
+    pair.evaluation_time = 20 * options.farewell;
+    pair.run([&] { return pair.all_stopped(); });
+    for (const std::size_t site : {0, 1}) {
+        EXPECT_EQ(pair.exit_code(site), 0);
+        EXPECT_EQ(pair.evaluated_tokens(site), 2) << "both shares, summed by the coordinator";
+    }
 }
 
 TEST_F(Coordinator, killed_in_a_round_comes_back_with_a_higher_term_and_the_run_goes_on) {

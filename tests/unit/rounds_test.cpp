@@ -335,6 +335,9 @@ TEST(Site, stays_until_every_share_of_the_last_evaluation_is_there) {
     EXPECT_EQ(asked(site_event::CommitApplied{Round(0)}), "evaluate ");
     EXPECT_EQ(part->share, 1);
     EXPECT_EQ(part->shares, 2);
+    const std::uint64_t progress = state.report().progress;
+    EXPECT_EQ(asked(site_event::WindowsEvaluated{}), "");
+    EXPECT_GT(state.report().progress, progress) << "a long evaluation is no silence";
     EXPECT_EQ(asked(site_event::Evaluated{{Round(0), 3.0, 2}}), "") << "the other's share is missing";
     EXPECT_EQ(state.report().evaluation, (Evaluation{Round(0), 3.0, 2}));
     view.evaluation = Evaluation{Round(0), 7.0, 4};
