@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/site/gloo_transport.h"
 #include "comm/site/tcp_transport.h"
 #include "comm/site/zmq_transport.h"
 #include "core/error.h"
@@ -17,7 +18,9 @@ std::unique_ptr<SiteTransport> make_network_transport(std::string_view kind, con
             options,
             {.bind = network.bind, .public_host = network.public_host, .connections = network.connections});
     }
-    throw UserError(fmt::format("[site transport] there is no kind \"{}\": tcp or zmq", kind));
+    if (kind == "gloo")
+        return make_gloo_transport(options, {.bind = network.bind, .public_host = network.public_host});
+    throw UserError(fmt::format("[site transport] there is no kind \"{}\": tcp, zmq or gloo", kind));
 }
 
 }  // namespace atl

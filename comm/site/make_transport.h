@@ -15,7 +15,7 @@ struct NetworkOptions {
     std::int32_t connections = 1;      // per peer; tcp only
 };
 
-// `kind`: "tcp" (comm/site/tcp_transport.h) or "zmq" (comm/site/zmq_transport.h). Throws UserError for another one and
+// `kind`: "tcp", "zmq" or "gloo" (comm/site/KIND_transport.h). Throws UserError for another one and
 // if the address can't be bound.
 std::unique_ptr<SiteTransport> make_network_transport(std::string_view kind, const TransportOptions& options,
                                                       const NetworkOptions& network);

@@ -1,4 +1,4 @@
-// What waits to be written to one peer over TCP, and the connections ("lanes") it can go out on. Packets and pieces of
+// What waits to be written to one peer over streams, and the connections ("lanes") it can go out on. Packets and pieces of
 // state go out on whichever lane is free; the small frames that others wait for overtake them on the first lane.
 //
 // Memory: bounded by the credit that the peer has given. Threads: any.
@@ -12,13 +12,13 @@
 #include <mutex>
 #include <optional>
 
-#include "comm/site/tcp_stream.h"
+#include "comm/site/frame_stream.h"
 
 namespace atl {
 
 class Outlet {
   public:
-    using Stream = std::shared_ptr<TcpStream>;  // shared: one thread reads, one writes
+    using Stream = std::shared_ptr<FrameStream>;  // shared: one thread reads, one writes
 
     // A lane that there was before has ended: false, and the caller must say that frames may be lost.
     bool attach(std::int32_t lane, const Stream& stream);

@@ -81,6 +81,7 @@ bool connect_within(int descriptor, const addrinfo& to, Deadline deadline, const
     return false;
 }
 
+// Of this end, "host:port".
 std::string address_of(int descriptor) {
     sockaddr_storage local{};
     socklen_t length = sizeof local;
@@ -111,36 +112,6 @@ std::optional<StreamOpening> TcpStream::open(const StreamOpening& own, Milliseco
         return {};
     }
     return StreamOpening{SiteId(theirs.site), theirs.lane};
-}
-
-std::optional<TcpStream::Arrived> TcpStream::read(BufferPool& pool, std::int64_t longest) {
-    std::array<std::byte, kFrameHeaderBytes> header{};
-    do {
-        if (!receive(header)) return {};
-    } while (is_sign_of_life(header));
-    const auto lengths = frame_lengths(header);
-    if (!lengths || lengths->body_bytes > longest) {
-        end("bytes that are no frame");
-        return {};
-    }
-    Arrived arrived;
-    arrived.head.resize(static_cast<std::size_t>(kFrameHeaderBytes + lengths->prefix_bytes));
-    std::memcpy(arrived.head.data(), header.data(), header.size());
-    if (!receive(std::span(arrived.head).subspan(header.size()))) return {};
-    if (lengths->body_bytes == 0) return arrived;
-    BufferPool::Buffer body = pool.take(static_cast<std::size_t>(lengths->body_bytes));
-    if (!receive(body.bytes)) return {};
-    arrived.body = Payload(std::move(body.owner), body.bytes);
-    return arrived;
-}
-
-bool TcpStream::write(const OutgoingFrame& frame) {
-    return send(frame.head, frame.body.bytes());
-}
-
-bool TcpStream::write_sign_of_life() {
-    const std::array<std::byte, kFrameHeaderBytes> zeros{};
-    return send(zeros, {});
 }
 
 // A receive ends with what has come when nothing more comes for the socket's timeout: nothing at all is silence.
@@ -189,6 +160,13 @@ void TcpStream::end(const std::string& why) {
 std::string TcpStream::why() const {
     const std::scoped_lock lock(mutex_);
     return why_;
+}
+
+std::string TcpStream::local_host() const {
+    std::string host = address_of(descriptor_);
+    host.erase(host.rfind(':'));
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    return host;
 }
 
 std::unique_ptr<TcpStream> dial_tcp(const std::string& address, Milliseconds patience,

@@ -1,7 +1,6 @@
 // One TCP connection between two sites: who is at its other end, then frames one after another (FORMAT.md).
 //
-// Threads: one reads, one writes, any may call end(). Errors: an optional or false: the connection could not be made,
-// has ended, was silent for too long or carries what is no frame; why() says which. Nothing here blocks beyond
+// Threads and errors: as FrameStream says; a connection that could not be made is none. Nothing here blocks beyond
 // `silence` without a sign of life from the other side, except a write, which end() ends.
 #pragma once
 
@@ -11,8 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/site/endpoint.h"
-#include "core/buffer_pool.h"
+#include "comm/site/frame_stream.h"
 
 namespace atl {
 
@@ -22,35 +20,24 @@ struct StreamOpening {
     std::int32_t lane = 0;  // which of several connections between the two
 };
 
-class TcpStream {
+class TcpStream final : public FrameStream {
   public:
     explicit TcpStream(int descriptor) : descriptor_(descriptor) {}
-    ~TcpStream();
+    ~TcpStream() override;
     TcpStream(const TcpStream&) = delete;
     TcpStream& operator=(const TcpStream&) = delete;
 
     // Sends the own opening and waits for the peer's.
     std::optional<StreamOpening> open(const StreamOpening& own, Milliseconds silence);
 
-    struct Arrived {
-        std::vector<std::byte> head;
-        Payload body;
-    };
-    // The next frame; signs of life are skipped. `longest`: of a body.
-    std::optional<Arrived> read(BufferPool& pool, std::int64_t longest);
-    bool write(const OutgoingFrame& frame);
-    bool write_sign_of_life();
-
-    // The shortest that the system has seen on this connection; 0 if it does not say.
-    double round_trip_seconds() const;
-
-    void end(const std::string& why);  // reading and writing fail from now on
-    std::string why() const;
+    bool receive(std::span<std::byte> bytes) override;
+    bool send(std::span<const std::byte> first, std::span<const std::byte> second) override;
+    double round_trip_seconds() const override;
+    void end(const std::string& why) override;
+    std::string why() const override;
+    std::string local_host() const;  // this end's address: no port, no brackets
 
   private:
-    bool receive(std::span<std::byte> bytes);
-    bool send(std::span<const std::byte> first, std::span<const std::byte> second);
-
     const int descriptor_;
     mutable std::mutex mutex_;
     std::string why_;  // guarded by mutex_; the first reason

@@ -28,7 +28,7 @@ constexpr std::int64_t kMostUnwrittenBytes =
 
 class TcpTransport final : public SiteTransport {
   public:
-    TcpTransport(TransportOptions options, TcpOptions tcp);
+    TcpTransport(TransportOptions options, TcpOptions tcp, ReplaceStream replace);
     ~TcpTransport() override;
 
     SiteId self() const override { return endpoint_.options().self; }
@@ -47,7 +47,8 @@ class TcpTransport final : public SiteTransport {
         SiteId site;        // dialled sessions know it before the peer has said so
         std::int32_t lane = 0;
         std::mutex mutex;
-        Outlet::Stream stream;  // set once, under the mutex
+        std::shared_ptr<TcpStream> connection;  // these two are set once each, under the mutex
+        Outlet::Stream stream;                  // what frames go over
         bool was_open = false;  // these two are read when `done` is true
         std::atomic<bool> done = false;
         std::jthread thread;
@@ -68,6 +69,7 @@ class TcpTransport final : public SiteTransport {
     void reap(TimePoint now);
     void start(const std::shared_ptr<Session>& session);
     void serve(Session& session);
+    bool make_stream(Session& session);
     void serve_open(Session& session, Outlet& outlet);
     void write_all(Outlet& outlet, std::int32_t lane, const Outlet::Stream& stream);
     void flush();
@@ -76,6 +78,7 @@ class TcpTransport final : public SiteTransport {
     bool should_dial(const Peer& peer) const;
 
     const TcpOptions tcp_;
+    const ReplaceStream replace_;
     SystemClock clock_;
     BufferPool pool_;
     WakeUp wake_up_;
@@ -97,8 +100,9 @@ class TcpTransport final : public SiteTransport {
     std::jthread keeper_;  // last: joined first
 };
 
-TcpTransport::TcpTransport(TransportOptions options, TcpOptions tcp)
+TcpTransport::TcpTransport(TransportOptions options, TcpOptions tcp, ReplaceStream replace)
     : tcp_(std::move(tcp)),
+      replace_(std::move(replace)),
       endpoint_(
           std::move(options), [this] { flush(); }, kMostUnwrittenBytes) {
     if (!tcp_.bind.empty()) {
@@ -170,7 +174,9 @@ void TcpTransport::keep() {
     }
     for (const auto& session : sessions_) {
         const std::scoped_lock lock(session->mutex);
-        if (session->stream) session->stream->end("this side has ended");
+        const std::string why = "this side has ended";
+        if (session->connection) session->connection->end(why);
+        if (session->stream) session->stream->end(why);
     }
     for (const auto& session : sessions_) session->thread.join();
     sessions_.clear();
@@ -205,7 +211,7 @@ void TcpTransport::accept_new() {
         if (!stream) return;
         if (sessions_.size() >= kMostConnections) continue;
         auto session = std::make_shared<Session>();
-        session->stream = std::move(stream);
+        session->connection = std::move(stream);
         start(session);
     }
 }
@@ -251,16 +257,25 @@ void TcpTransport::start(const std::shared_ptr<Session>& session) {
 void TcpTransport::serve(Session& session) {
     const bool dialled = !session.dials.empty();
     if (dialled) {
-        Outlet::Stream stream = dial_tcp(session.dials, kDialPatience, stop_);
+        std::shared_ptr<TcpStream> connection = dial_tcp(session.dials, kDialPatience, stop_);
         const std::scoped_lock lock(session.mutex);
-        if (stop_ || !stream) return;
-        session.stream = std::move(stream);
+        if (stop_ || !connection) return;
+        session.connection = std::move(connection);
     }
-    const auto opening = session.stream->open({self(), session.lane}, tcp_.silence);
+    const auto opening = session.connection->open({self(), session.lane}, tcp_.silence);
     if (!opening || stop_ || (dialled && opening->site != session.site)) return;
     session.site = opening->site;
     if (!dialled) session.lane = opening->lane;
-    serve_open(session, outlet_of(session.site));
+    if (make_stream(session)) serve_open(session, outlet_of(session.site));
+}
+
+bool TcpTransport::make_stream(Session& session) {
+    Outlet::Stream stream =
+        replace_ ? replace_({session.connection, self(), session.site}) : session.connection;
+    const std::scoped_lock lock(session.mutex);
+    if (stop_ || !stream) return false;
+    session.stream = std::move(stream);
+    return true;
 }
 
 void TcpTransport::serve_open(Session& session, Outlet& outlet) {
@@ -327,8 +342,9 @@ Outlet* TcpTransport::find_outlet(SiteId site) const {
 
 }  // namespace
 
-std::unique_ptr<SiteTransport> make_tcp_transport(TransportOptions options, TcpOptions tcp) {
-    return std::make_unique<TcpTransport>(std::move(options), std::move(tcp));
+std::unique_ptr<SiteTransport> make_tcp_transport(TransportOptions options, TcpOptions tcp,
+                                                  ReplaceStream replace) {
+    return std::make_unique<TcpTransport>(std::move(options), std::move(tcp), std::move(replace));
 }
 
 }  // namespace atl

@@ -108,8 +108,8 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
         ->default_val(25'000'000);
     verb.add_option("--codec", options->plan.codec, "What packets are encoded in")->capture_default_str();
     verb.add_flag("--no-zstd", options->no_zstd, "Send packets as the codec made them");
-    verb.add_option("--transport", options->plan.transport, "tcp or zmq")
-        ->check(CLI::IsMember({"tcp", "zmq"}))
+    verb.add_option("--transport", options->plan.transport, "tcp, zmq or gloo")
+        ->check(CLI::IsMember({"tcp", "zmq", "gloo"}))
         ->capture_default_str();
     verb.add_option("--connections", options->plan.connections, "Connections per pair of sites (tcp)")
         ->check(at_least(1))

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 3> kSchedules = {"constant", "cosine", "w
 constexpr std::array<std::string_view, 4> kOuterMethods = {"diloco", "average", "adam", "sparse_loco"};
 constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16", "int8",
                                                      "int4",     "e3m0", "sign", "top_k"};
-constexpr std::array<std::string_view, 3> kTransports = {"auto", "tcp", "zmq"};
+constexpr std::array<std::string_view, 4> kTransports = {"auto", "tcp", "zmq", "gloo"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 8> kPipelines = {
     "serial", "gpipe", "1f1b", "interleaved", "zero_bubble", "zero_bubble_wide", "dualpipev", "strands"};

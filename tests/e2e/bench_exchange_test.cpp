@@ -33,6 +33,14 @@ TEST_F(BenchExchangeTest, two_sites_send_exactly_the_payload_of_the_formula) {
     EXPECT_GT(report["relative_error"].get<double>(), 1e-5) << "fp16 does lose something";
 }
 
+TEST_F(BenchExchangeTest, three_sites_agree_over_every_transport) {
+    for (const std::string kind : {"tcp --connections 2", "zmq", "gloo"}) {
+        const nlohmann::json report = bench("--sites 3 --elements 300000 --rounds 2 --transport " + kind);
+        EXPECT_EQ(report["sites_hold_equal_bits"], true) << kind;
+        EXPECT_LT(report["relative_error"].get<double>(), 0.03) << kind;
+    }
+}
+
 TEST_F(BenchExchangeTest, three_sites_agree_and_gloo_reduces_the_same_buffers_beside_them) {
     const nlohmann::json report =
         bench("--sites 3 --elements 50000 --codec identity --rounds 2 --idle 0.05 --compare gloo");

@@ -85,7 +85,7 @@ TEST_P(KilledPeer, a_stopped_process_is_lost_by_its_silence_and_heard_again_when
     EXPECT_TRUE(next_frame(*transport));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, KilledPeer, testing::Values("zmq", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Kinds, KilledPeer, testing::Values("zmq", "tcp", "gloo"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

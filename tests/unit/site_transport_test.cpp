@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "comm/site/endpoint.h"
+#include "comm/site/gloo_transport.h"
 #include "comm/site/inproc.h"
 #include "comm/site/tcp_transport.h"
 #include "comm/site/zmq_transport.h"
@@ -50,8 +51,16 @@ class TcpWire final : public Wire {
     TcpOptions options_;
 };
 
+class GlooWire final : public Wire {
+  public:
+    std::unique_ptr<SiteTransport> join(TransportOptions options) override {
+        return make_gloo_transport(options, {});
+    }
+};
+
 std::unique_ptr<Wire> make_wire(const std::string& kind) {
     if (kind == "zmq") return std::make_unique<ZmqWire>();
+    if (kind == "gloo") return std::make_unique<GlooWire>();
     if (kind == "inproc") return std::make_unique<InprocWire>();
     return std::make_unique<TcpWire>(kind == "tcp" ? 1 : 3);
 }
@@ -194,8 +203,8 @@ TEST_P(SiteTransportTest, payload_bytes_are_counted_exactly_on_both_sides) {
     EXPECT_EQ(other->counters().front().payload_bytes_received, 10 * 1002);
     EXPECT_GE(one->counters().front().wire_bytes_sent, 10 * (1002 + kFrameHeaderBytes));
     EXPECT_EQ(other->counters().front().frames_corrupt, 0);
-    // Loopback takes microseconds; only TCP of our own can ask the system.
-    const bool knows_distance = GetParam().starts_with("tcp");
+    // Loopback takes microseconds; only a TCP connection of our own can ask the system.
+    const bool knows_distance = GetParam().starts_with("tcp") || GetParam() == "gloo";
     EXPECT_EQ(one->counters().front().round_trip_seconds > 0, knows_distance);
     EXPECT_LT(one->counters().front().round_trip_seconds, 10);
 }
@@ -218,7 +227,7 @@ TEST_P(SiteTransportTest, an_interrupted_poll_ends_before_its_deadline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SiteTransportTest,
-                         testing::Values("inproc", "zmq", "tcp", "tcp_with_three_connections"),
+                         testing::Values("inproc", "zmq", "gloo", "tcp", "tcp_with_three_connections"),
                          [](const auto& info) { return info.param; });
 
 // Two endpoints without a wire: what lies in one's outbox is received by the other.
