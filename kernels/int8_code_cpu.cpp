@@ -28,16 +28,38 @@ void run(const CentredSums& op) {
     *op.square_sum = squares.sum();
 }
 
-constexpr std::int64_t kPiece = 1024;      // values worked off in the first-level cache
+// Values that are quantised and then counted: so few that the processor, which looks some 500 operations ahead, does the
+// one's vector work beside the other's additions to memory.
+constexpr std::int64_t kPiece = 64;
 constexpr double kResidualUnit = 0x1p-24;  // of a step; a residual of half a step is 2^23 of them
-constexpr std::int64_t kFlushPieces = 32;  // 2^15 values: their residuals stay below half of kOneValue
+constexpr std::int64_t kFlushPieces = (1 << 15) / kPiece;  // 2^15 values: their residuals stay below half of kOneValue
 constexpr std::int64_t kOneValue = std::int64_t{1} << 40;
 
 struct Piece {
-    alignas(64) std::int32_t codes[kPiece + 16];  // what lies 4096 bytes apart looks alike to the processor
-    std::int32_t residuals[kPiece];  // value less centre of its bin, in kResidualUnit; 0 where clipped
-    bool clipped = false;            // anything was
+    alignas(64) std::int32_t residuals[kPiece];  // value less centre of its bin, in kResidualUnit; 0 where clipped
+    bool clipped = false;                        // anything was
 };
+
+typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
+
+// The first `lanes` of integers within 0…255, a byte each.
+inline void store_bytes(IntVector values, std::int64_t lanes, std::uint8_t* to) {
+    if (lanes < kLanes<float>) {
+        for (std::int64_t lane = 0; lane < lanes; ++lane) to[lane] = static_cast<std::uint8_t>(values[lane]);
+        return;
+    }
+#if defined(__AVX512F__)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtepi32_epi8(0xFFFF, (__m512i)values));
+#elif defined(__AVX2__)
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128((__m256i)values), _mm256_extracti128_si256((__m256i)values, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
+#else
+    const __m128i words = _mm_packs_epi32((__m128i)values, (__m128i)values);
+    const int bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    __builtin_memcpy(to, &bytes, sizeof bytes);
+#endif
+}
 
 // (value − mean) / step; the code is this, bounded, rounded to even, plus 128.
 inline float scaled_value(const Int8Encode& op, float value) {
@@ -56,7 +78,6 @@ inline Vec<float> within(Vec<float> value, Vec<float> least, Vec<float> most) {
 }
 
 void quantise(const Int8Encode& op, std::int64_t first, std::int64_t count, Piece& piece) {
-    typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
     const Vec<float> least = broadcast(-128.0F);
     const Vec<float> most = broadcast(127.0F);
     const Vec<float> rounder =
@@ -71,7 +92,7 @@ void quantise(const Int8Encode& op, std::int64_t first, std::int64_t count, Piec
         // Within 0…255 also for a NaN that the caller's moments don't show.
         const IntVector code = ((IntVector)shifted + 128) & 255;  // the rounder's lowest byte is 0
         const Vec<float> residual = (bounded - (shifted - rounder)) * static_cast<float>(1 / kResidualUnit);
-        store(reinterpret_cast<float*>(piece.codes + i), (Vec<float>)code);
+        store_bytes(code, lanes, op.codes + first + i);
         store(reinterpret_cast<float*>(piece.residuals + i),
               (Vec<float>)__builtin_convertvector(residual, IntVector));
     });
@@ -80,24 +101,20 @@ void quantise(const Int8Encode& op, std::int64_t first, std::int64_t count, Piec
     piece.clipped = any != 0;
 }
 
-void narrow(const std::int32_t* __restrict from, std::int64_t count, std::uint8_t* __restrict to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(from[i]);
-}
-
 // Number and mean residual of the values of each bin. One 64-bit integer per bin holds both, so that each value
 // costs one addition: the number in units of kOneValue, the residuals below. Several tables take turns, because
 // neighbouring values often share a bin and an addition to the same memory waits for the one before.
 class BinSums {
   public:
-    void add(const Piece& piece, std::int64_t count) {
+    void add(const std::uint8_t* codes, const Piece& piece, std::int64_t count) {
         std::int64_t i = 0;
         for (; i + kTables <= count; i += kTables) {
 #pragma GCC unroll 4
             for (int table = 0; table < kTables; ++table) {
-                packed_[table][piece.codes[i + table]] += kOneValue + piece.residuals[i + table];
+                packed_[table][codes[i + table]] += kOneValue + piece.residuals[i + table];
             }
         }
-        for (; i < count; ++i) packed_[0][piece.codes[i]] += kOneValue + piece.residuals[i];
+        for (; i < count; ++i) packed_[0][codes[i]] += kOneValue + piece.residuals[i];
         if (++pieces_ == kFlushPieces) flush();
     }
 
@@ -161,9 +178,8 @@ void run(const Int8Encode& op) {
         prefetch_piece(next_chunk + first * sizeof(float));
         const std::int64_t count = op.count - first < kPiece ? op.count - first : kPiece;
         quantise(op, first, count, piece);
-        bins.add(piece, count);
+        bins.add(op.codes + first, piece, count);
         if (piece.clipped) bins.add_clipped(op, first, count);
-        narrow(piece.codes, count, op.codes + first);
     }
     bins.flush();
     for (int bin = 0; bin < 256; ++bin) op.codebook[bin] = bins.mean(bin, op.mean, op.step);
