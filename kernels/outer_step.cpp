@@ -33,6 +33,25 @@ void scale(std::span<float> values, float factor, InstructionSet set) {
     dispatch(Scale{elements_of(values), values.data(), factor}, set);
 }
 
+bool weighted_mean(std::span<const float* const> inputs, std::span<const float> weights, float divisor,
+                   std::span<float> mean, InstructionSet set) {
+    ATOLL_CHECK_EQ(inputs.size(), weights.size());
+    ATOLL_CHECK(!inputs.empty(), "a mean of nothing");
+    int exponent = 0;
+    const bool is_power_of_two = std::frexp(divisor, &exponent) == 0.5F;
+    bool finite = true;
+    dispatch(WeightedMean{.count = elements_of(mean),
+                          .inputs = static_cast<std::int64_t>(inputs.size()),
+                          .values = inputs.data(),
+                          .weights = weights.data(),
+                          .divisor = divisor,
+                          .factor = is_power_of_two ? 1.0F / divisor : 0.0F,
+                          .mean = mean.data(),
+                          .finite = &finite},
+             set);
+    return finite;
+}
+
 void interpolate(std::span<const float> source, float fraction, std::span<float> target, InstructionSet set) {
     ATOLL_CHECK_EQ(source.size(), target.size());
     // target + (source − target) is not always source.

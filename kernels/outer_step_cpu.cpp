@@ -23,6 +23,23 @@ void run(const Scale& op) {
     for (std::int64_t i = 0; i < local.count; ++i) local.values[i] *= local.factor;
 }
 
+void run(const WeightedMean& op) {
+    const WeightedMean local = op;
+    typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
+    constexpr std::int32_t kExponent = 0x7f800000;
+    IntVector bad{};
+    for_vectors<float>(local.count, [&](std::int64_t i, std::int64_t lanes) {
+        Vec<float> sum = load_first(local.values[0] + i, lanes) * local.weights[0];
+        for (std::int64_t k = 1; k < local.inputs; ++k)
+            sum = sum + load_first(local.values[k] + i, lanes) * local.weights[k];
+        bad |= ((IntVector)sum & kExponent) == kExponent;
+        store_first(local.mean + i, local.factor != 0 ? sum * local.factor : sum / local.divisor, lanes);
+    });
+    std::int32_t any = 0;
+    for (int lane = 0; lane < kLanes<float>; ++lane) any |= bad[lane];
+    *local.finite = any == 0;
+}
+
 void run(const Interpolate& op) {
     const Interpolate local = op;
     for (std::int64_t i = 0; i < local.count; ++i) {
@@ -98,6 +115,10 @@ void run_variant<kInstructionSet>(const AddWeighted& op) {
 }
 template <>
 void run_variant<kInstructionSet>(const Scale& op) {
+    ATOLL_INSTRUCTION_SET::run(op);
+}
+template <>
+void run_variant<kInstructionSet>(const WeightedMean& op) {
     ATOLL_INSTRUCTION_SET::run(op);
 }
 template <>

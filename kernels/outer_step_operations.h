@@ -25,6 +25,17 @@ struct Scale {
     float factor = 0;
 };
 
+struct WeightedMean {
+    std::int64_t count = 0;
+    std::int64_t inputs = 0;
+    const float* const* values = nullptr;
+    const float* weights = nullptr;
+    float divisor = 1;
+    float factor = 0;  // 1 / divisor where that is exact, else 0
+    float* mean = nullptr;
+    bool* finite = nullptr;
+};
+
 struct Interpolate {
     std::int64_t count = 0;
     const float* source = nullptr;

@@ -67,6 +67,10 @@ class IdentityCodec final : public Codec {
         });
         return finite;
     }
+    std::span<const float> plain_values(const Body& body) const override {
+        if (!is_aligned<float>(body.bytes.data())) return {};
+        return {reinterpret_cast<const float*>(body.bytes.data()), body.bytes.size() / sizeof(float)};
+    }
     void decode(const Body& body, std::size_t first, std::span<float> values) const override {
         const auto part = part_of<float>(body.bytes, first, values.size());
         if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());

@@ -39,6 +39,25 @@ void add(const Codec& codec, const Body& body, std::size_t begin, float weight, 
     if (weight != 1.0F) kernels::scale(sum, weight, codec.instruction_set());
 }
 
+// The bodies' values where all of them lie ready to be summed; else none.
+std::vector<const float*> plain_values(const Codec& codec, const std::vector<Body>& bodies) {
+    std::vector<const float*> values;
+    for (const Body& body : bodies) {
+        const auto plain = codec.plain_values(body);
+        if (plain.empty()) return {};
+        values.push_back(plain.data());
+    }
+    return values;
+}
+
+// The same bits as the sum over blocks below makes.
+bool sum_in_one_pass(const Codec& codec, const std::vector<Body>& bodies, const MeanWeights& weights,
+                     std::span<float> mean) {
+    const auto values = plain_values(codec, bodies);
+    return !values.empty() && kernels::weighted_mean(values, weights.of_contributor, weights.total, mean,
+                                                     codec.instruction_set());
+}
+
 std::size_t find_culprit(const Codec& codec, const std::vector<Body>& bodies, const MeanWeights& weights,
                          std::size_t begin, std::span<float> block) {
     for (std::size_t i = 0; i < bodies.size(); ++i) {
@@ -64,6 +83,7 @@ std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vect
         bodies.push_back({*body, packets[i]->elements});
     }
     const Codec& codec = decoder.codec();
+    if (sum_in_one_pass(codec, bodies, weights, mean)) return {};
     for (std::size_t begin = 0; begin < mean.size(); begin += kMeanBlockElements) {
         const auto block = mean.subspan(begin, std::min(kMeanBlockElements, mean.size() - begin));
         for (std::size_t i = 0; i < bodies.size(); ++i)

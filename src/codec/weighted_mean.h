@@ -2,7 +2,8 @@
 // that whoever computes it, and in whatever order packets came, gets the same bits.
 //
 // Equal weights count as 1: the sum is then of the values themselves, and one site's mean is its own Δ.
-// Threads: any. Cost: one pass per contribution over a chunk that stays in the cache, two more to check and divide.
+// Threads: any. Cost: one pass per contribution over a chunk that stays in the cache, two more to check and divide; of
+// fp32 bodies one pass over all of them together.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // The driver's way with packets: encode, verify, keep, sum.
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "codec/error_feedback.h"
@@ -155,8 +156,7 @@ void SiteDriver::take_packet(ArrivedPacket arrived) {
     if (!packet) return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
     counting_.received(key, *packet);
     const PacketDigest digest = packet->digest();
-    const bool sum_verifies =
-        key.leg == Leg::contribution && tools().contribution.decoder.sum_verifies(*packet);
+    const bool sum_verifies = tools().of(key.leg).decoder.sum_verifies(*packet);
     if (!sum_verifies && !is_good(key, *packet))
         return handle(site_event::PacketUnusable{key, ComplaintKind::undecodable});
     auto before = store_.keep(key, std::move(*packet));
@@ -241,8 +241,11 @@ SiteDriver::Taken SiteDriver::take_into_mean(const PacketKey& key) {
     if (mean.has(key.chunk)) return {};
     if (made_of->direct && key.leg == Leg::contribution) return sum_directly(*plan, *made_of, key.chunk);
     if (!made_of->direct && key.leg == Leg::mean && key.attempt == made_of->attempt) {
-        tools().mean.decoder.decode(*store_.find(key), mean.chunk(key.chunk));
+        const std::vector<const Packet*> alone = {store_.find(key)};
+        if (weighted_mean(tools().mean.decoder, alone, mean_weights(std::array{1.0}), mean.chunk(key.chunk)))
+            return {.culprit = key.origin};
         mean.set(key.chunk);
+        return {.was_summed = true};
     }
     return {};
 }

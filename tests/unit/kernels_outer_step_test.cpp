@@ -57,6 +57,8 @@ std::vector<float> work_through(int count, InstructionSet set) {
     kernels::subtract(theta, local, delta, set);
     kernels::add_weighted(other, 0.3F, delta, set);
     kernels::scale(delta, 1.0F / 3, set);
+    const std::vector<const float*> inputs = {delta.data(), local.data(), other.data()};
+    EXPECT_TRUE(kernels::weighted_mean(inputs, std::vector{1.5F, 0.3F, 1.0F}, 2.8F, delta, set));
     kernels::outer_sgd_step({0.7F, 0.9F, true}, delta, theta, velocity, set);
     std::vector<float> second(count);
     for (std::int64_t step = 1; step <= 3; ++step)

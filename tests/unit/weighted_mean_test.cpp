@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+
+#include "core/random.h"
 
 namespace atl {
 namespace {
@@ -60,6 +63,35 @@ TEST(WeightedMean, division_is_a_division_also_where_the_reciprocal_is_not_exact
         const auto mean = mean_of({{value}, {0.0F}, {0.0F}}, {1, 1, 1});
         volatile const float expected = value / 3.0F;
         EXPECT_EQ(mean.front(), expected) << value;
+    }
+}
+
+// Values that can be read where they lie are summed in one pass over all of them, others block by block.
+TEST(WeightedMean, where_the_bytes_lie_changes_no_bit) {
+    constexpr std::size_t kElements = 5001;
+    const RandomStream random(1, "weighted mean");
+    for (const auto& weights : {std::vector{1.0, 1.0}, std::vector{1.0, 1.0, 1.0}, std::vector{3.0, 7.5, 2.0}}) {
+        std::vector<Packet> aligned;
+        std::vector<Packet> shifted;
+        std::vector<std::vector<std::byte>> bytes;
+        for (std::size_t site = 0; site < weights.size(); ++site) {
+            std::vector<float> values(kElements);
+            for (std::size_t i = 0; i < kElements; ++i)
+                values[i] = static_cast<float>(random.normal(site * kElements + i));
+            aligned.push_back(PacketEncoder(identity(), false).encode(values).value());
+            shifted.push_back(aligned.back());
+            auto& copy = bytes.emplace_back(aligned.back().body.size() + 1);
+            std::ranges::copy(aligned.back().body, copy.begin() + 1);
+            shifted.back().body = std::span(copy).subspan(1);
+        }
+        std::vector<std::vector<float>> means;
+        for (const auto* packets : {&aligned, &shifted}) {
+            std::vector<const Packet*> pointers;
+            for (const Packet& packet : *packets) pointers.push_back(&packet);
+            PacketDecoder decoder(identity());
+            EXPECT_FALSE(weighted_mean(decoder, pointers, mean_weights(weights), means.emplace_back(kElements)));
+        }
+        EXPECT_EQ(means[0], means[1]);
     }
 }
 
