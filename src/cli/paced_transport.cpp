@@ -7,6 +7,7 @@ namespace atl::cli {
 namespace {
 
 constexpr Milliseconds kQueue{50};    // of the uplink: what is accepted ahead of its turn
+constexpr std::int64_t kMostTravellingBytes = 64 << 20;
 constexpr Milliseconds kAskAgain{1};  // a transport that has no credit
 
 }  // namespace
@@ -19,13 +20,14 @@ SendResult PacedTransport::send(Frame frame) {
     if (!paced && rate_.delay.count() == 0 && travelling_.empty()) return transport_->send(std::move(frame));
     const TimePoint now = clock_.now();
     deliver(now);
-    if (free_ > now + kQueue) {
+    if (is_full(now)) {
         refused_.insert(frame.to);
         return SendResult::no_credit;
     }
     const double transmission_s =
         paced ? 8 * static_cast<double>(frame.wire_bytes()) / rate_.bits_per_second : 0;
     free_ = std::max(free_, now) + std::chrono::nanoseconds(static_cast<std::int64_t>(transmission_s * 1e9));
+    travelling_bytes_ += frame.wire_bytes();
     travelling_.push_back({std::move(frame), free_ + rate_.delay});
     return SendResult::accepted;
 }
@@ -44,6 +46,10 @@ std::optional<TransportEvent> PacedTransport::poll(Deadline deadline) {
     }
 }
 
+bool PacedTransport::is_full(TimePoint now) const {
+    return free_ > now + kQueue || travelling_bytes_ >= kMostTravellingBytes;
+}
+
 // Frames to a peer that is not connected are lost, as they are on any link.
 void PacedTransport::deliver(TimePoint now) {
     while (!travelling_.empty() && travelling_.front().arrives <= now) {
@@ -51,12 +57,13 @@ void PacedTransport::deliver(TimePoint now) {
             travelling_.front().arrives = now + kAskAgain;
             return;
         }
+        travelling_bytes_ -= travelling_.front().frame.wire_bytes();
         travelling_.pop_front();
     }
 }
 
 std::optional<SiteId> PacedTransport::writable(TimePoint now) {
-    if (refused_.empty() || free_ > now + kQueue) return {};
+    if (refused_.empty() || is_full(now)) return {};
     const SiteId site = *refused_.begin();
     refused_.erase(refused_.begin());
     return site;
@@ -65,7 +72,7 @@ std::optional<SiteId> PacedTransport::writable(TimePoint now) {
 TimePoint PacedTransport::next_event(Deadline deadline) const {
     TimePoint next = deadline;
     if (!travelling_.empty()) next = std::min(next, travelling_.front().arrives);
-    if (!refused_.empty()) next = std::min(next, free_ - kQueue);
+    if (!refused_.empty() && travelling_bytes_ < kMostTravellingBytes) next = std::min(next, free_ - kQueue);
     return next;
 }
 

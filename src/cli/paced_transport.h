@@ -1,8 +1,9 @@
 // A link of a given rate and delay in front of a real transport: what `atoll bench outer` sends through, so that one
 // machine without privileges stands for sites far apart.
 //
-// One uplink per site: frames leave one after another at the rate and are handed to the transport `delay` later. What
-// is refused for a full link (50 ms of it) is announced as writable, as a lack of credit is. TCP's own slow start,
+// One uplink per site: frames leave one after another at the rate and are handed to the transport `delay` later. The
+// link is full when 50 ms of it wait for their turn, or 64 MiB are on their way, which binds without a rate; what is
+// refused is announced as writable later, as a lack of credit is. TCP's own slow start,
 // losses and headers are not emulated, nor is the way to the coordinator: tools/netlab does that, with privileges.
 // Threads: as SiteTransport's, but send and poll from one. Errors: the transport's. Owns the transport.
 #pragma once
@@ -40,6 +41,7 @@ class PacedTransport final : public SiteTransport {
         Frame frame;
         TimePoint arrives{};
     };
+    bool is_full(TimePoint now) const;
     void deliver(TimePoint now);
     std::optional<SiteId> writable(TimePoint now);
     TimePoint next_event(Deadline deadline) const;
@@ -49,6 +51,7 @@ class PacedTransport final : public SiteTransport {
     const Clock& clock_;
     TimePoint free_{};  // the uplink, from then on
     std::deque<Travelling> travelling_;
+    std::int64_t travelling_bytes_ = 0;
     std::set<SiteId> refused_;  // peers that wait for the uplink
 };
 

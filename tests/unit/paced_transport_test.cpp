@@ -81,6 +81,17 @@ TEST_F(PacedTransportTest, another_rate_holds_for_what_is_sent_from_then_on) {
     EXPECT_EQ(arrived(), 1);
 }
 
+TEST_F(PacedTransportTest, without_a_rate_no_more_than_64_mib_are_on_their_way) {
+    paced_->set_rate({0, 10ms});
+    const Frame large = frame(8 << 20);
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(paced_->send(large), SendResult::accepted);
+    EXPECT_EQ(paced_->send(frame(1'000)), SendResult::no_credit);
+    EXPECT_FALSE(paced_->poll(clock_.now()));
+    clock_.advance(10ms);
+    EXPECT_EQ(arrived(), 2) << "the others wait for credit of the peer, whose window is 16 MiB";
+    EXPECT_EQ(paced_->send(frame(1'000)), SendResult::accepted);
+}
+
 TEST_F(PacedTransportTest, without_rate_and_delay_frames_pass_at_once) {
     paced_->set_rate({});
     EXPECT_EQ(paced_->send(frame(5'000'000)), SendResult::accepted);
