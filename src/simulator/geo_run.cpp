@@ -8,6 +8,7 @@
 
 #include "codec/codec.h"
 #include "core/error.h"
+#include "outer/codec_choices.h"
 #include "outer/outer.h"
 #include "rounds/fragment_schedule.h"
 
@@ -21,16 +22,10 @@ struct Traffic {
 };
 
 Traffic traffic_of(const GeoRun& run) {
-    const auto& codec = codec_from_name(run.codec);
-    const auto elements = static_cast<std::int64_t>(run.parameters);
-    const auto contribution_bytes = codec.body_bytes(elements);
     const auto sites = run.sites();
     if (sites == 1) return {0, 0};
-    if (sites == 2 || is_gathered(codec)) return {static_cast<double>(contribution_bytes) * (sites - 1), 1};
-    const EncodedSizes sizes{.contribution_bytes = contribution_bytes,
-                             .owned_contribution_bytes = contribution_bytes / sites,
-                             .owned_mean_bytes = mean_codec(codec).body_bytes(elements / sites)};
-    return {static_cast<double>(payload_bytes_sent(sizes, sites)), 2};
+    const bool direct = sites == 2 || is_gathered(codec_from_name(run.codec));
+    return {round_bytes(run.codec, run.parameters, sites), direct ? 1 : 2};
 }
 
 OuterLoop loop_of(const GeoRun& run) {
