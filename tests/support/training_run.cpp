@@ -155,14 +155,27 @@ ExitStatus TrainingRuns::call(const std::vector<std::string>& arguments,
     return process.wait_for(kPatience).value_or(ExitStatus{.code = -1});
 }
 
-std::uint16_t free_port() {
+namespace {
+
+bool can_listen_on(std::uint16_t port) {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    const sockaddr_in address{
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const bool can = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     ::close(socket);
-    return ntohs(address.sin_port);
+    return can;
+}
+
+}  // namespace
+
+std::uint16_t free_port() {
+    constexpr int kFirst = 10'000, kPorts = 20'000;
+    static int calls = 0;
+    std::uint16_t port = 0;
+    do {
+        port = static_cast<std::uint16_t>(kFirst + (::getpid() * 17 + calls++) % kPorts);
+    } while (!can_listen_on(port));
+    return port;
 }
 
 std::vector<pid_t> find_processes(const std::vector<std::string>& words) {

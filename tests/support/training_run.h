@@ -53,7 +53,8 @@ class TrainingRuns {
     TemporaryDirectory root_;
 };
 
-// A port of 127.0.0.1 that was free a moment ago.
+// A port of 127.0.0.1 that was free a moment ago: none of those that the system gives away by itself, and another one in
+// each process, so that it stays free until the test uses it.
 std::uint16_t free_port();
 
 // Processes of the run whose command line holds all these words.
