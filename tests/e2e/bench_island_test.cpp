@@ -100,6 +100,30 @@ TEST_F(BenchIsland, a_plan_is_run_and_agrees_to_the_bit_or_says_why_it_is_serial
     EXPECT_EQ(status.code, report.at("not_interleaved") == "" ? 0 : 1) << text("out");
 }
 
+TEST_F(BenchIsland, plans_are_tried_and_the_planners_ingredients_measured_where_asked) {
+    bench("tp = 2\nschedule = \"strands\"\n", {"--planned", "--replay", "--ingredients"});
+    const auto report = nlohmann::json::parse(text("out"));
+    EXPECT_EQ(report.at("gradients_bit_equal"), true);
+    const auto& ingredients = report.at("ingredients");
+    ASSERT_EQ(ingredients.size(), 7U);
+    EXPECT_EQ(ingredients.front().at("name"), "one op after another");
+    for (const auto& ingredient : ingredients) {
+        EXPECT_GT(ingredient.at("predicted_seconds"), 0.0);
+        EXPECT_GT(ingredient.at("median_seconds"), 0.0);
+    }
+    if (!report.contains("tried")) return;  // where the profile promises nothing, nothing is tried
+    EXPECT_EQ(report.at("tried").front().at("plan"), "serial");
+    EXPECT_GE(report.at("tried").size(), 2U);
+}
+
+TEST_F(BenchIsland, memory_of_strands_is_held_against_a_layer_of_activations) {
+    ASSERT_TRUE(bench("tp = 2\nschedule = \"strands\"\n").ok()) << text("out");
+    const auto report = nlohmann::json::parse(text("out"));
+    const std::int64_t serial = report.at("peak_bytes_serial"), layer = report.at("peak_bytes_layer");
+    EXPECT_GT(layer, 0);
+    EXPECT_EQ(report.at("peak_bytes_allowed"), serial + std::max(serial * 3 / 100, layer));
+}
+
 TEST_F(BenchIsland, a_link_that_cannot_be_is_refused) {
     EXPECT_EQ(bench("tp = 2\n", {"--link", "fast"}).code, 2);
     EXPECT_NE(text("out").find("--link fast: not a rate"), std::string::npos) << text("out");
