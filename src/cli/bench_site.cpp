@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,14 +10,13 @@
 #include <thread>
 
 #include "cli/bench_coordinator.h"
+#include "cli/bench_member.h"
 #include "codec/codec.h"
 #include "comm/island/gloo_all_reduce.h"
-#include "comm/site/make_transport.h"
 #include "coordinator/coordinator_link.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "core/statistics.h"
-#include "exchange/site_exchange.h"
 #include "metrics/progress.h"
 #include "rounds/overloaded.h"
 
@@ -113,25 +111,14 @@ class BenchSite {
     bool ended_ = false;
 };
 
-std::unique_ptr<SiteTransport> open_transport(int site, const std::string& local_host,
-                                              const BenchPlan& plan) {
-    TransportOptions options;
-    options.self = SiteId(site);
-    options.incarnation = Incarnation(static_cast<std::uint64_t>(::getpid()));
-    options.run_id = kBenchRunId;
-    return make_network_transport(plan.transport, options,
-                                  {.bind = local_host + ":0", .connections = plan.connections});
-}
-
 BenchSite::BenchSite(Meeting& meeting, const std::string& local_host, const BenchPlan& plan,
                      const std::string& coordinator)
     : meeting_(meeting),
       local_host_(local_host),
       plan_(plan),
-      transport_(open_transport(meeting.place(), local_host, plan)),
+      transport_(open_bench_transport(meeting.place(), local_host, plan.transport, plan.connections)),
       link_({.address = coordinator}, clock_),
-      self_{SiteId(meeting.place()), fmt::format("site{}", meeting.place()), transport_->incarnation(),
-            transport_->address()},
+      self_(bench_site_info(meeting.place(), *transport_)),
       delta_(std::make_shared<std::vector<float>>(static_cast<std::size_t>(plan.elements))) {
     const RandomStream stream = delta_stream(plan_, meeting_.place());
     for (std::size_t i = 0; i < delta_->size(); ++i) (*delta_)[i] = static_cast<float>(stream.normal(i));
@@ -147,13 +134,8 @@ BenchSite::BenchSite(Meeting& meeting, const std::string& local_host, const Benc
 }
 
 BenchResult BenchSite::run() {
-    ExchangeOptions options;
-    options.zstd = plan_.zstd;
-    options.site.run_id = kBenchRunId;
-    options.site.self = self_;
-    options.site.hello.blocks_per_epoch = kBenchBlocksPerEpoch;
-    options.site.hello.fragment_elements = {plan_.elements};
-    SiteExchange exchange(std::move(options), *transport_, link_, clock_, Log(self_.name, LogLevel::warning));
+    SiteExchange exchange(bench_exchange_options(self_, {plan_.elements}, plan_.zstd), *transport_, link_,
+                          clock_, Log(self_.name, LogLevel::warning));
     Deadline patience = clock_.after(kSitePatience);
     while (!ended_) {
         if (const auto order = exchange.next_order(clock_.after(Milliseconds(200)))) {
@@ -163,32 +145,17 @@ BenchResult BenchSite::run() {
             throw CommError(fmt::format("[bench] nothing has happened for {} ms", kSitePatience.count()));
         }
     }
-    const std::string mine = fmt::format("{}", mean_hash_);
-    const auto hashes = meeting_.gather_all(mine);
-    result_.sites_hold_equal_bits =
-        std::ranges::all_of(hashes, [&](const std::string& hash) { return hash == mine; });
+    result_.sites_hold_equal_bits = all_hold(meeting_, mean_hash_);
     result_.peak_rss_bytes = peak_rss_bytes();
     return std::move(result_);
 }
 
 void BenchSite::execute(SiteExchange& exchange, const WorkerOrder& order) {
+    if (do_routine_order(exchange, order)) return;
     std::visit(
         Overloaded{
-            [&](const site_action::LoadState& load) {
-                exchange.tell(
-                    site_event::StateLoaded{load.from.round, load.from.step, load.from.state_hash, {}});
-            },
             [&](const site_action::StartRound& start) { start_round(exchange, start.plan, order.work); },
             [&](const site_action::ApplyCommit& apply) { take_mean(exchange, order, apply.commit); },
-            [&](const site_action::WriteCheckpoint& write) {
-                exchange.tell(site_event::CheckpointWritten{write.checkpoint.step});
-            },
-            [&](const site_action::Evaluate& part) {
-                exchange.tell(site_event::Evaluated{{.round = part.round}});
-            },
-            [&](const site_action::DropContribution&) {
-                throw CommError(fmt::format("[bench] a round was lost: {}", order.reason));
-            },
             [&](const site_action::Stop&) { ended_ = true; },
             [](const auto&) {},
         },

@@ -1,15 +1,14 @@
 #include "cli/outer_bench_site.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_coordinator.h"
+#include "cli/bench_member.h"
 #include "cli/paced_transport.h"
 #include "codec/codec.h"
-#include "comm/site/make_transport.h"
 #include "coordinator/coordinator_link.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -115,7 +114,8 @@ class OuterBenchSite {
     PacedTransport transport_;
     CoordinatorLink link_;
     SiteInfo self_;
-    std::vector<std::shared_ptr<std::vector<float>>> deltas_;  // by fragment; shared: packets of fp32 are views of them
+    std::vector<std::shared_ptr<std::vector<float>>>
+        deltas_;  // by fragment; shared: packets of fp32 are views of them
     std::optional<SiteExchange> exchange_;
     std::optional<Training> training_;
     RoundStopwatch stopwatch_;
@@ -125,25 +125,15 @@ class OuterBenchSite {
     bool ended_ = false;
 };
 
-std::unique_ptr<SiteTransport> open_transport(int site, const std::string& local_host,
-                                              const OuterBenchPlan& plan) {
-    TransportOptions options;
-    options.self = SiteId(site);
-    options.incarnation = Incarnation(static_cast<std::uint64_t>(::getpid()));
-    options.run_id = kBenchRunId;
-    return make_network_transport(plan.transport, options, {.bind = local_host + ":0"});
-}
-
 OuterBenchSite::OuterBenchSite(Meeting& meeting, const std::string& local_host, const OuterBenchPlan& plan,
                                const std::string& coordinator, BenchCoordinator* hosted)
     : meeting_(meeting),
       plan_(plan),
       hosted_(hosted),
-      transport_(open_transport(meeting.place(), local_host, plan),
+      transport_(open_bench_transport(meeting.place(), local_host, plan.transport, 1),
                  {plan.bits_per_second, duration(plan.delay_seconds)}, clock_),
       link_({.address = coordinator}, clock_),
-      self_{SiteId(meeting.place()), fmt::format("site{}", meeting.place()), transport_.incarnation(),
-            transport_.address()} {
+      self_(bench_site_info(meeting.place(), transport_)) {
     const RandomStream stream(plan_.seed, fmt::format("bench outer site {}", meeting_.place()));
     std::uint64_t next = 0;
     for (std::int64_t fragment = 0; fragment < plan.fragments; ++fragment) {
@@ -155,12 +145,9 @@ OuterBenchSite::OuterBenchSite(Meeting& meeting, const std::string& local_host, 
 }
 
 OuterBenchResult OuterBenchSite::run() {
-    ExchangeOptions options;
-    options.zstd = plan_.zstd;
-    options.site.run_id = kBenchRunId;
-    options.site.self = self_;
-    options.site.hello.blocks_per_epoch = kBenchBlocksPerEpoch;
-    for (const auto& delta : deltas_) options.site.hello.fragment_elements.push_back(std::ssize(*delta));
+    std::vector<std::int64_t> fragment_elements;
+    for (const auto& delta : deltas_) fragment_elements.push_back(std::ssize(*delta));
+    ExchangeOptions options = bench_exchange_options(self_, std::move(fragment_elements), plan_.zstd);
     options.site.progress = kOuterBenchPatience;
     exchange_.emplace(std::move(options), transport_, link_, clock_, Log(self_.name, LogLevel::warning));
     Deadline patience = clock_.after(kOuterBenchPatience);
@@ -173,38 +160,25 @@ OuterBenchResult OuterBenchSite::run() {
         } else if (steps && clock_.now() >= training_->next_end) {
             end_step();
         } else if (clock_.now() >= patience) {
-            throw CommError(fmt::format("[bench] nothing has happened for {} ms", kOuterBenchPatience.count()));
+            throw CommError(
+                fmt::format("[bench] nothing has happened for {} ms", kOuterBenchPatience.count()));
         }
     }
     exchange_.reset();
-    const std::string mine = fmt::format("{}", mean_hash_);
-    const auto hashes = meeting_.gather_all(mine);
-    result_.sites_hold_equal_bits =
-        std::ranges::all_of(hashes, [&](const std::string& hash) { return hash == mine; });
+    result_.sites_hold_equal_bits = all_hold(meeting_, mean_hash_);
     return std::move(result_);
 }
 
 void OuterBenchSite::execute(const WorkerOrder& order) {
-    std::visit(Overloaded{
-                   [&](const site_action::LoadState& load) {
-                       exchange_->tell(site_event::StateLoaded{
-                           load.from.round, load.from.step, load.from.state_hash, {}});
-                   },
-                   [&](const site_action::StartRound& start) { start_round(start.plan, order.work); },
-                   [&](const site_action::ApplyCommit& order_to_apply) { apply(order_to_apply.commit, order.mean); },
-                   [&](const site_action::WriteCheckpoint& write) {
-                       exchange_->tell(site_event::CheckpointWritten{write.checkpoint.step});
-                   },
-                   [&](const site_action::Evaluate& part) {
-                       exchange_->tell(site_event::Evaluated{{.round = part.round}});
-                   },
-                   [&](const site_action::DropContribution&) {
-                       throw CommError(fmt::format("[bench] a round was lost: {}", order.reason));
-                   },
-                   [&](const site_action::Stop&) { ended_ = true; },
-                   [](const auto&) {},
-               },
-               order.action);
+    if (do_routine_order(*exchange_, order)) return;
+    std::visit(
+        Overloaded{
+            [&](const site_action::StartRound& start) { start_round(start.plan, order.work); },
+            [&](const site_action::ApplyCommit& order_to_apply) { apply(order_to_apply.commit, order.mean); },
+            [&](const site_action::Stop&) { ended_ = true; },
+            [](const auto&) {},
+        },
+        order.action);
 }
 
 void OuterBenchSite::start_round(const RoundPlan& plan, std::uint64_t work) {
