@@ -9,6 +9,16 @@
 
 namespace atl {
 
+namespace {
+
+std::chrono::nanoseconds transmission(std::int64_t bytes, double bytes_per_second) {
+    if (bytes_per_second <= 0) return {};
+    return std::chrono::nanoseconds(
+        static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / bytes_per_second));
+}
+
+}  // namespace
+
 struct SimulatedNetwork::Delivery {
     TimePoint at;
     std::uint64_t order;  // of launching, so that ties are settled alike in every run
@@ -55,12 +65,17 @@ void SimulatedNetwork::set_link(SiteId one, SiteId other, SimulatedLink link) {
     links_[std::minmax(one, other)] = link;
 }
 
+void SimulatedNetwork::set_uplink(SiteId site, double bytes_per_second) {
+    uplinks_[site].bytes_per_second = bytes_per_second;
+}
+
 std::unique_ptr<SiteTransport> SimulatedNetwork::join(TransportOptions options) {
     return std::make_unique<Transport>(*this, std::move(options));
 }
 
 void SimulatedNetwork::leave(SiteId site) {
     endpoints_.erase(site);
+    if (const auto uplink = uplinks_.find(site); uplink != uplinks_.end()) uplink->second.waiting.clear();
     for (const auto& [other, endpoint] : endpoints_) {
         if (!cuts_.contains(std::minmax(site, other))) tell(other, site, "the peer is gone");
     }
@@ -90,18 +105,37 @@ const SimulatedLink& SimulatedNetwork::link(SiteId one, SiteId other) const {
 void SimulatedNetwork::collect(SiteId from) {
     const auto found = endpoints_.find(from);
     if (found == endpoints_.end()) return;
-    for (OutgoingFrame& frame : found->second->drain_outbox()) launch(from, std::move(frame));
+    const auto uplink = uplinks_.find(from);
+    for (OutgoingFrame& frame : found->second->drain_outbox()) {
+        if (uplink == uplinks_.end()) {
+            launch(from, std::move(frame), clock_.now());
+        } else {
+            uplink->second.waiting[frame.to].push_back(std::move(frame));
+        }
+    }
+    if (uplink != uplinks_.end()) serve_uplink(from, uplink->second);
 }
 
-void SimulatedNetwork::launch(SiteId from, OutgoingFrame frame) {
+void SimulatedNetwork::serve_uplink(SiteId from, Uplink& uplink) {
+    while (!uplink.waiting.empty() && uplink.free_at <= clock_.now()) {
+        auto next = uplink.waiting.upper_bound(uplink.served);
+        if (next == uplink.waiting.end()) next = uplink.waiting.begin();
+        uplink.served = next->first;
+        OutgoingFrame frame = std::move(next->second.front());
+        next->second.pop_front();
+        if (next->second.empty()) uplink.waiting.erase(next);
+        uplink.free_at = std::max(uplink.free_at, clock_.now()) +
+                         transmission(frame.wire_bytes(), uplink.bytes_per_second);
+        launch(from, std::move(frame), uplink.free_at);
+    }
+}
+
+void SimulatedNetwork::launch(SiteId from, OutgoingFrame frame, TimePoint leaves) {
     const SimulatedLink& wire = link(from, frame.to);
     const bool is_credit = frame.kind == FrameKind::credit;
     Direction& direction = directions_[{from, frame.to}];
-    TimePoint sent = std::max(clock_.now(), direction.free_at);
-    if (wire.bytes_per_second > 0) {
-        sent += std::chrono::nanoseconds(
-            static_cast<std::int64_t>(1e9 * static_cast<double>(frame.wire_bytes()) / wire.bytes_per_second));
-    }
+    const TimePoint sent =
+        std::max(leaves, direction.free_at) + transmission(frame.wire_bytes(), wire.bytes_per_second);
     direction.free_at = sent;
 
     const bool is_lost = cuts_.contains(std::minmax(from, frame.to)) || (!is_credit && chance() < wire.loss);
@@ -136,7 +170,11 @@ void SimulatedNetwork::advance(TimePoint limit) {
     TimePoint next = limit;
     for (const auto& [site, endpoint] : endpoints_) next = std::min(next, endpoint->tick(clock_.now()));
     if (!under_way_.empty()) next = std::min(next, under_way_.top()->at);
+    for (const auto& [site, uplink] : uplinks_)
+        if (!uplink.waiting.empty()) next = std::min(next, uplink.free_at);
     clock_.advance_to(next);
+    for (auto& [site, uplink] : uplinks_)
+        if (endpoints_.contains(site)) serve_uplink(site, uplink);
     for (const auto& [site, endpoint] : endpoints_) endpoint->tick(clock_.now());
     while (!under_way_.empty() && under_way_.top()->at <= clock_.now()) {
         const auto delivery = under_way_.top();

@@ -7,17 +7,16 @@
 // Ownership: the network outlives its transports.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <queue>
 #include <set>
 
-#include "comm/site/transport.h"
+#include "comm/site/endpoint.h"
 #include "core/random.h"
 
 namespace atl {
-
-class Endpoint;
 
 class VirtualClock final : public Clock {
   public:
@@ -46,6 +45,9 @@ class SimulatedNetwork {
 
     VirtualClock& clock() { return clock_; }
     void set_link(SiteId one, SiteId other, SimulatedLink link);
+    // All that a site sends leaves it one frame after another at this rate, the peers in turn: what connections that
+    // share a link fairly come to.
+    void set_uplink(SiteId site, double bytes_per_second);
 
     // A site's life begins here and ends with the transport; a later join is another life.
     std::unique_ptr<SiteTransport> join(TransportOptions options);
@@ -64,14 +66,21 @@ class SimulatedNetwork {
     struct Later {
         bool operator()(const std::shared_ptr<Delivery>& a, const std::shared_ptr<Delivery>& b) const;
     };
+    struct Uplink {
+        double bytes_per_second = 0;
+        TimePoint free_at{};                                  // when it can take the next byte
+        std::map<SiteId, std::deque<OutgoingFrame>> waiting;  // by peer; no queue is empty
+        SiteId served{-2};                                    // last
+    };
     struct Direction {
-        TimePoint free_at{};       // when the link can take the next byte
+        TimePoint free_at{};       // likewise
         TimePoint last_arrival{};  // order holds up to here
     };
 
     void leave(SiteId site);
     void collect(SiteId from);
-    void launch(SiteId from, struct OutgoingFrame frame);
+    void serve_uplink(SiteId from, Uplink& uplink);
+    void launch(SiteId from, OutgoingFrame frame, TimePoint leaves);
     void deliver(Delivery& delivery);
     void tell(SiteId site, SiteId about, const std::string& why);
     const SimulatedLink& link(SiteId one, SiteId other) const;
@@ -84,6 +93,7 @@ class SimulatedNetwork {
     SimulatedLink default_link_;
     std::map<Pair, SimulatedLink> links_;
     std::map<Pair, Direction> directions_;
+    std::map<SiteId, Uplink> uplinks_;
     std::set<Pair> cuts_;
     std::map<SiteId, Endpoint*> endpoints_;
     std::priority_queue<std::shared_ptr<Delivery>, std::vector<std::shared_ptr<Delivery>>, Later> under_way_;

@@ -64,6 +64,8 @@ World::World(WorldOptions options)
       network_(options_.seed, options_.link),
       coordinator_(coordinator_options(options_), {}) {
     coordinator_.handle(coordinator_event::Started{}, now());
+    for (std::size_t site = 0; site < options_.uplink_bytes_per_second.size(); ++site)
+        network_.set_uplink(SiteId(static_cast<int>(site)), options_.uplink_bytes_per_second[site]);
     for (int site = 0; site < options_.sites; ++site) {
         sites_.push_back(std::make_unique<Site>());
         start(site, Incarnation(100 + static_cast<std::uint64_t>(site)));
@@ -136,6 +138,7 @@ void World::work(int number, const WorkerOrder& order) {
                 means.resize(static_cast<std::size_t>(options_.elements));
                 std::ranges::copy(order.mean, part(means, commit.fragment).begin());
                 site.commits[commit.round] = commit;
+                site.committed[commit.round] = now();
                 if (site.loss) site.losses[commit.round] = *site.loss;
                 driver.tell(site_event::CommitApplied{commit.round, commit.fragment});
                 const auto next = static_cast<std::size_t>(commit.fragment.value()) + 1;
@@ -171,6 +174,7 @@ void World::contribute(int number, const FragmentPlan& fragment) {
     auto values = delta(number, plan.round);
     if (tamper) tamper(number, plan.round, values);
     if (on_contribute) on_contribute(number, plan.round);
+    contributed_[plan.round] = now();
     const auto of_fragment = part(values, fragment.id);
     const auto buffer = std::make_shared<std::vector<float>>(of_fragment.begin(), of_fragment.end());
     const bool feeds_back = needs_error_feedback(codec_from_name(options_.codec));

@@ -27,6 +27,7 @@ struct WorldOptions {
     std::int64_t fragments = 1;      // of about equal size, one behind the other
     std::int64_t overlap_steps = 0;  // rounds have 4 steps a fragment then
     SimulatedLink link;
+    std::vector<double> uplink_bytes_per_second{};  // by site; empty: links are all there is
 };
 
 class World {
@@ -58,6 +59,10 @@ class World {
     // What the codec lost of the site's own Δ; only where it must be fed back.
     const std::map<Round, std::vector<float>>& losses(int site) const { return sites_.at(site)->losses; }
     kernels::InstructionSet instruction_set(int site) const;
+    // From the Δ of the last site to the commit here.
+    std::chrono::nanoseconds duration(int site, Round round) const {
+        return sites_.at(site)->committed.at(round) - contributed_.at(round);
+    }
     SiteDriver& driver(int site) { return *sites_.at(site)->driver; }
     SiteTransport& transport(int site) { return *sites_.at(site)->transport; }
     // The mean that the commit of `round` must have, by a plain loop over what the codec makes of each Δ.
@@ -73,6 +78,7 @@ class World {
         Incarnation incarnation;
         std::map<Round, std::vector<float>> means;
         std::map<Round, Commit> commits;
+        std::map<Round, TimePoint> committed;  // when
         std::optional<RoundPlan> plan;  // of the open round
         std::uint64_t work = 0;
         std::shared_ptr<std::vector<float>> loss;  // shared with the driver, which fills it
@@ -92,6 +98,7 @@ class World {
     CoordinatorState coordinator_;
     std::int64_t announced_version_ = -1;
     std::vector<std::unique_ptr<Site>> sites_;
+    std::map<Round, TimePoint> contributed_;
 };
 
 }  // namespace atl::test
