@@ -32,12 +32,14 @@ void run(const CentredSums& op) {
 // one's vector work beside the other's additions to memory.
 constexpr std::int64_t kPiece = 64;
 constexpr double kResidualUnit = 0x1p-24;  // of a step; a residual of half a step is 2^23 of them
-constexpr std::int64_t kFlushPieces = (1 << 15) / kPiece;  // 2^15 values: their residuals stay below half of kOneValue
+constexpr std::int64_t kFlushPieces =
+    (1 << 15) / kPiece;  // 2^15 values: their residuals stay below half of kOneValue
 constexpr std::int64_t kOneValue = std::int64_t{1} << 40;
 
 struct Piece {
-    alignas(64) std::int32_t residuals[kPiece];  // value less centre of its bin, in kResidualUnit; 0 where clipped
-    bool clipped = false;                        // anything was
+    alignas(64)
+        std::int32_t residuals[kPiece];  // value less centre of its bin, in kResidualUnit; 0 where clipped
+    bool clipped = false;                // anything was
 };
 
 typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
@@ -51,8 +53,8 @@ inline void store_bytes(IntVector values, std::int64_t lanes, std::uint8_t* to) 
 #if defined(__AVX512F__)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtepi32_epi8(0xFFFF, (__m512i)values));
 #elif defined(__AVX2__)
-    const __m128i words =
-        _mm_packs_epi32(_mm256_castsi256_si128((__m256i)values), _mm256_extracti128_si256((__m256i)values, 1));
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)values),
+                                          _mm256_extracti128_si256((__m256i)values, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
 #else
     const __m128i words = _mm_packs_epi32((__m128i)values, (__m128i)values);

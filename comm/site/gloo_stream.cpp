@@ -127,7 +127,8 @@ bool GlooStream::connect() {
 bool GlooStream::exchange_addresses(std::vector<char>& address) const {
     const auto own = static_cast<std::uint32_t>(address.size());
     std::uint32_t theirs = 0;
-    if (!connection_->send(std::as_bytes(std::span(&own, 1)), std::as_bytes(std::span(address)))) return false;
+    if (!connection_->send(std::as_bytes(std::span(&own, 1)), std::as_bytes(std::span(address))))
+        return false;
     if (!connection_->receive(std::as_writable_bytes(std::span(&theirs, 1)))) return false;
     if (theirs == 0 || theirs > kMostAddressBytes) return false;
     address.resize(theirs);

@@ -6,7 +6,7 @@
 namespace atl::cli {
 namespace {
 
-constexpr Milliseconds kQueue{50};    // of the uplink: what is accepted ahead of its turn
+constexpr Milliseconds kQueue{50};  // of the uplink: what is accepted ahead of its turn
 constexpr std::int64_t kMostTravellingBytes = 64 << 20;
 constexpr Milliseconds kAskAgain{1};  // a transport that has no credit
 

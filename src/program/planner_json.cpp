@@ -13,8 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kProfileFormat = 2;
-constexpr int kPlanFormat = 1;
+constexpr int kFormat = 1;
 
 // An object of the text and where it stands, for messages.
 class Reader {
@@ -195,7 +194,6 @@ std::string to_json(const OpProfile& profile) {
         ops.push_back({{"kind", name(key.kind)},
                        {"resource", name(key.resource)},
                        {"shapes", key.shapes},
-                       {"mean_seconds", timing.mean_seconds},
                        {"median_seconds", timing.median_seconds},
                        {"quartile_range_seconds", timing.quartile_range_seconds},
                        {"samples", timing.samples}});
@@ -205,7 +203,7 @@ std::string to_json(const OpProfile& profile) {
                              {"first_slowdown", pair.first_slowdown},
                              {"second_slowdown", pair.second_slowdown},
                              {"samples", pair.samples}});
-    const Json json{{"profile_format", kProfileFormat},
+    const Json json{{"profile_format", kFormat},
                     {"fingerprint", json_of(profile.fingerprint)},
                     {"provenance",
                      {{"host", profile.provenance.host},
@@ -219,9 +217,9 @@ std::string to_json(const OpProfile& profile) {
 OpProfile op_profile_from_json(const std::string& text, const std::string& where) {
     const Json json = Json::parse(text, nullptr, false);
     const Reader reader(json, "[program] " + where);
-    if (const auto format = reader.get<int>("profile_format"); format != kProfileFormat)
+    if (const auto format = reader.get<int>("profile_format"); format != kFormat)
         throw UserError(fmt::format("[program] {}: profile_format {} is unknown; this version reads {}",
-                                    where, format, kProfileFormat));
+                                    where, format, kFormat));
     const Reader provenance = reader.object("provenance");
     OpProfile profile{.fingerprint = fingerprint_from(reader.object("fingerprint")),
                       .provenance = {provenance.get<std::string>("host"), provenance.get<std::string>("date"),
@@ -231,10 +229,10 @@ OpProfile op_profile_from_json(const std::string& text, const std::string& where
     for (const Reader& op : reader.list("ops")) {
         const OpKey key{op.named("kind", op_kind_from_name), op.named("resource", resource_from_name),
                         op.get<std::string>("shapes")};
-        const auto seconds = op.get<double>("mean_seconds");
+        const auto seconds = op.get<double>("median_seconds");
         if (!(seconds >= 0))
             throw UserError(fmt::format("[program] {}: {} takes {} seconds", where, name(key.kind), seconds));
-        profile.ops[key] = {seconds, op.get<double>("median_seconds"), op.get<double>("quartile_range_seconds"),
+        profile.ops[key] = {seconds, op.get<double>("quartile_range_seconds"),
                             op.get<std::int32_t>("samples")};
     }
     for (const Reader& pair : reader.list("slowdowns"))
@@ -248,7 +246,7 @@ std::string to_json(const StrandPlan& plan) {
     Json pairs = Json::array();
     for (const auto& pair : plan.pairs) pairs.push_back(json_of(pair));
     const auto& predicted = plan.predicted;
-    const Json json{{"plan_format", kPlanFormat},
+    const Json json{{"plan_format", kFormat},
                     {"hash", plan.hash()},
                     {"interleaves", plan.interleaves},
                     {"halves_micro_batches", plan.halves_micro_batches},
@@ -268,9 +266,9 @@ std::string to_json(const StrandPlan& plan) {
 StrandPlan strand_plan_from_json(const std::string& text, const std::string& where) {
     const Json json = Json::parse(text, nullptr, false);
     const Reader reader(json, "[plan] " + where);
-    if (const auto format = reader.get<int>("plan_format"); format != kPlanFormat)
+    if (const auto format = reader.get<int>("plan_format"); format != kFormat)
         throw UserError(fmt::format("[plan] {}: plan_format {} is unknown; this version reads {}", where,
-                                    format, kPlanFormat));
+                                    format, kFormat));
     const Reader predicted = reader.object("predicted");
     StrandPlan plan{.interleaves = reader.get<bool>("interleaves"),
                     .halves_micro_batches = reader.get<bool>("halves_micro_batches"),
