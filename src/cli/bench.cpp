@@ -25,6 +25,8 @@ struct BenchOptions {
     std::filesystem::path trace;
     std::filesystem::path profile;
     bool unplanned = false;
+    bool replay = false;
+    bool ingredients = false;
     bool json = false;
 };
 
@@ -42,6 +44,8 @@ std::vector<std::string> arguments_of(const BenchOptions& options) {
     add("--trace", options.trace.string());
     add("--profile", options.profile.string());
     if (options.unplanned) arguments.push_back("--unplanned");
+    if (options.replay) arguments.push_back("--replay");
+    if (options.ingredients) arguments.push_back("--ingredients");
     if (options.json) arguments.push_back("--json");
     return arguments;
 }
@@ -75,10 +79,10 @@ int bench(Context& context, const BenchOptions& options) {
     const std::int64_t ranks = config.sites.front().island.ranks;
     if (ranks == 1) {
         if (!options.picture.empty() || !options.trace.empty() || !options.link.empty() ||
-            !options.profile.empty())
+            !options.profile.empty() || options.replay || options.ingredients)
             throw UserError(
-                "[bench] --svg, --trace, --link and --profile are about how ranks overlap: island.ranks must "
-                "be above 1");
+                "[bench] --svg, --trace, --link, --profile, --replay and --ingredients are about how ranks "
+                "overlap: island.ranks must be above 1");
         return run_worker(arguments_of(options));
     }
     if (!options.link.empty() && options.hosts.empty()) return bench_over_link(options, ranks);
@@ -114,6 +118,11 @@ void add_bench(CLI::App& app, Context& context) {
                     "Of several ranks: keep the times of ops in this file, and use them again where they hold");
     verb.add_flag("--unplanned", options->unplanned,
                   "Of strands: let them take turns instead of planning their order from the profile");
+    CLI::Option* replay = verb.add_flag("--replay", options->replay,
+                                        "Of strands: try the best few plans and take the fastest, as a run does");
+    CLI::Option* ingredients = verb.add_flag("--ingredients", options->ingredients,
+                                             "Of strands: what each part of the planner gives, predicted and measured");
+    for (CLI::Option* option : {replay, ingredients}) option->excludes("--unplanned");
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, &verb, options] {
         if (!verb.get_subcommands().empty()) return;  // a subverb was chosen

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/run_config.h"
-#include "program/plan_strands.h"
+#include "program/planner_ingredients.h"
 #include "program/step_ops.h"
 #include "program/virtual_executor.h"
 

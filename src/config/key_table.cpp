@@ -208,9 +208,10 @@ const auto kIslandKeys = std::to_array<Key<IslandConfig>>({
            "micro-batches whose activations strands may hold at once; 0 = as few as they can"),
     text("island", "strand_order", ISLAND(strand_order),
          "of the ops of two strands: by a plan that all ranks agree on, or by turns", {}, kStrandOrders),
-    text("island", "plan", ISLAND(plan), "a strand plan to run by; \"\" = one made at the start"),
+    text("island", "plan", ISLAND(plan), "a file of \"atoll plan --out\" to run strands by; \"\" = a plan made at the start"),
     text("island", "profile", ISLAND(profile),
-         "measured times of ops that plans are made from; \"\" = those of a cost model"),
+         "times of ops that plans are made from: measure = at the start, on these ranks; model = of typical "
+         "machines; or a file of \"atoll bench --profile\""),
     flag("island", "zero", ISLAND(zero), "split the optimizer's state over the data-parallel ranks (ZeRO-1)"),
     text(
         "island", "executor", ISLAND(executor),

@@ -23,7 +23,7 @@ struct LoadedConfig {
 struct ConfigSource {
     std::filesystem::path file;
     std::vector<std::string> overrides;  // as given to --set
-    bool check_files = true;             // data.train, data.validation and model.init must exist
+    bool check_files = true;             // files that the config names must exist
 };
 
 LoadedConfig load_config(const FileSystem& files, const ConfigSource& source);

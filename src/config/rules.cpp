@@ -254,6 +254,17 @@ void check_timeouts(Checker& check, const TimeoutsConfig& timeouts) {
                       pair.shorter_ms, "must be below timeouts.{} = {}", pair.longer, pair.longer_ms);
 }
 
+void check_strand_files(Checker& check, const IslandConfig& island, const std::string& prefix) {
+    const auto require_file = [&](const char* key, const std::string& file, const char* rule) {
+        const std::string own = prefix + key;
+        check.require(!glob(file).empty(), check.given(own) ? own : std::string("island.") + key,
+                      "\"" + file + "\"", "{}", rule);
+    };
+    if (!island.plan.empty()) require_file("plan", island.plan, "no such file");
+    if (island.profile != kMeasureProfile && island.profile != kModelProfile)
+        require_file("profile", island.profile, "must be measure, model or a file: no such file");
+}
+
 void check_patterns(Checker& check, const std::string& key, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns)
         check.require(!glob(pattern).empty(), key, "\"" + pattern + "\"", "no such file");
@@ -281,6 +292,9 @@ void check_files(const RunConfig& config, const Origins& origins, Problems& prob
     if (config.model.init != "random")
         check.require(!glob(config.model.init).empty(), "model.init", "\"" + config.model.init + "\"",
                       "must be \"random\" or the directory of a checkpoint: no such directory");
+    check_strand_files(check, config.island, "island.");
+    for (const SiteConfig& site : config.sites)
+        if (site.island != config.island) check_strand_files(check, site.island, "site." + site.name + ".");
 }
 
 }  // namespace atl

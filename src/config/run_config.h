@@ -107,6 +107,9 @@ struct ExchangeConfig {
     bool operator==(const ExchangeConfig&) const = default;
 };
 
+inline constexpr const char* kMeasureProfile = "measure";
+inline constexpr const char* kModelProfile = "model";
+
 struct IslandConfig {
     std::int64_t ranks = 0;  // processes; derived: tp · pp · cp · dp
     std::int64_t tp = 1;
@@ -118,7 +121,7 @@ struct IslandConfig {
     std::string stage_layers;  // "3,3,2": of each pipeline stage; "" = nearly equal numbers
     std::string strand_order = "planned";  // or alternating
     std::string plan;                      // a file of `atoll plan` or of another run; "" = made at the start
-    std::string profile;                   // a file that plans are made from; "" = a cost model
+    std::string profile = "measure";       // what plans are made from; or model, or a file
     std::int64_t strand_micro_batches = 0;  // whose activations strands may hold at once; 0 = the least
     bool zero = false;                      // optimizer state split over data-parallel ranks (ZeRO-1)
     std::string executor = "event";

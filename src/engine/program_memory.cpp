@@ -52,18 +52,9 @@ std::int64_t Arena::touched_bytes() const {
 ProgramMemory::ProgramMemory(const Program& program, const Placement& placement,
                              const ProgramMemoryOptions& options)
     : program_(program), placement_(placement), addresses_(program.values.size(), nullptr) {
-    const auto is_persistent = [](Role role) { return role == Role::parameter || role == Role::state; };
-    if (options.share_with != nullptr) {
-        for (const Value& value : program.values) {
-            if (value.view_of || !is_persistent(value.role)) continue;
-            const BufferView theirs = options.share_with->view(value.name);
-            ATOLL_CHECK_EQ(theirs.bytes(), value.bytes(), "{}", value.name);
-            addresses_[value.id.value()] = static_cast<std::byte*>(theirs.data);
-        }
-    }
-    for (const auto& [id, bytes] : placement.arena_bytes) {
-        if (options.share_with == nullptr || !is_persistent(id.role)) make_arena(id, bytes, options);
-    }
+    if (options.share_with != nullptr) share(options);
+    for (const auto& [id, bytes] : placement.arena_bytes)
+        if (!arenas_.contains(id)) make_arena(id, bytes, options);
     for (const Value& value : program.values) {
         const ValueView place = program.resolve(value.id);
         std::byte* base = addresses_[place.base.value()];
@@ -76,12 +67,31 @@ ProgramMemory::ProgramMemory(const Program& program, const Placement& placement,
     }
 }
 
+// Values of the shared arenas keep their addresses, wherever this placement would have put them.
+void ProgramMemory::share(const ProgramMemoryOptions& options) {
+    const auto is_shared = [&](Role role) {
+        return role == Role::parameter || role == Role::state || (options.takes_over && role == Role::gradient);
+    };
+    for (const Value& value : program_.values) {
+        if (value.view_of || !is_shared(value.role)) continue;
+        const BufferView theirs = options.share_with->view(value.name);
+        ATOLL_CHECK_EQ(theirs.bytes(), value.bytes(), "{}", value.name);
+        addresses_[value.id.value()] = static_cast<std::byte*>(theirs.data);
+    }
+    for (const auto& [id, arena] : options.share_with->arenas_)
+        if (is_shared(id.role)) arenas_[id] = arena;
+    if (!options.takes_over) return;
+    for (const auto& [id, arena] : options.share_with->own_arenas_)
+        if (is_shared(id.role)) own_arenas_[id] = arena;
+}
+
 void ProgramMemory::make_arena(ArenaId id, std::int64_t bytes, const ProgramMemoryOptions& options) {
     ATOLL_CHECK(id.space == Space::device, "host arenas are not needed on a processor");
     if (options.share_with != nullptr && id.role == Role::activation) {
         const auto theirs = options.share_with->arenas_.find(id);
         if (theirs != options.share_with->arenas_.end() && theirs->second->bytes() >= bytes) {
             arenas_[id] = theirs->second;
+            if (options.takes_over) own_arenas_[id] = theirs->second;
             return;
         }
     }

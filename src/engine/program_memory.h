@@ -1,8 +1,9 @@
 // The memory of a program: one arena per (role, space) as its placement says, allocated once, 64-byte aligned,
 // with huge pages advised. Addresses never change.
 //
-// A second program of the same rank (evaluation) shares the first one's parameters and state by name, and its
-// activations' arena where that is large enough; the two must not run at the same time.
+// A second program of the same rank (evaluation, or another order of the same step) shares the first one's parameters
+// and state by name, and its activations' arena where that is large enough; the two must not run at the same time. One
+// that takes the first one's place also takes over its arenas, gradients included.
 // Ownership: arenas are shared between the memories that use them; views given out must not outlive those.
 #pragma once
 
@@ -43,6 +44,7 @@ class ProgramMemory;
 struct ProgramMemoryOptions {
     bool measure = false;                       // fill the arenas, so that touched_bytes() means something
     const ProgramMemory* share_with = nullptr;  // whose parameters, state and activation arena to use
+    bool takes_over = false;                    // the other memory is about to end, and this one counts its arenas
 };
 
 class ProgramMemory {
@@ -60,6 +62,7 @@ class ProgramMemory {
     std::int64_t touched_bytes() const;
 
   private:
+    void share(const ProgramMemoryOptions& options);
     void make_arena(ArenaId id, std::int64_t bytes, const ProgramMemoryOptions& options);
 
     const Program& program_;

@@ -83,7 +83,7 @@ struct Island::State {
         std::size_t offset = 0;
         for (auto& [name, entry] : offsets) offset += std::exchange(entry, offset);
         if (options.purpose == IslandPurpose::training) {
-            load(training, training_program(options, links.rank), nullptr);
+            training = load(options, training_program(options, links.rank), {});
         } else {
             load_evaluation();
         }
@@ -94,20 +94,22 @@ struct Island::State {
     // One rank of each replica speaks for it: the first of those that compute the loss.
     bool speaks_for_replica() const { return place.tp == 0 && here.has_head; }
 
-    void load(std::unique_ptr<LoadedProgram>& loaded, Program program, const ProgramMemory* share_with) {
-        loaded = std::make_unique<LoadedProgram>(
-            std::move(program), options.model,
-            ProgramMemoryOptions{.measure = options.measure_memory, .share_with = share_with},
-            ExecutorOptions{.threads = options.threads,
-                            .collective_timeout = options.collective_timeout,
+    std::unique_ptr<LoadedProgram> load(const IslandOptions& wanted, Program program,
+                                        ProgramMemoryOptions memory_options) const {
+        memory_options.measure = wanted.measure_memory;
+        return std::make_unique<LoadedProgram>(
+            std::move(program), wanted.model, memory_options,
+            ExecutorOptions{.threads = wanted.threads,
+                            .collective_timeout = wanted.collective_timeout,
                             .groups = links.groups,
                             .point_to_point = links.step_messages,
-                            .mode = options.mode});
+                            .mode = wanted.mode});
     }
 
     void load_evaluation() {
         if (evaluation) return;
-        load(evaluation, evaluation_program(options, links.rank), training ? &training->memory : nullptr);
+        evaluation = load(options, evaluation_program(options, links.rank),
+                          {.share_with = training ? &training->memory : nullptr});
     }
 
     LoadedProgram& holder() { return training ? *training : *evaluation; }  // of the parameters
@@ -293,6 +295,17 @@ MicroBatchView Island::inputs(std::int64_t local_index) {
     return state_->training->inputs(local_index);
 }
 
+void Island::set_plan(std::shared_ptr<const StrandPlan> plan) {
+    State& s = *state_;
+    ATOLL_CHECK(s.training != nullptr, "an island for evaluation has no strands");
+    IslandOptions planned = s.options;
+    planned.plan = std::move(plan);
+    Program program = training_program(planned, s.links.rank);
+    s.training = s.load(planned, std::move(program), {.share_with = &s.training->memory, .takes_over = true});
+    s.evaluation.reset();  // it shared the old arenas
+    s.options = std::move(planned);
+}
+
 StepResult Island::step(double learning_rate) {
     State& s = *state_;
     ATOLL_CHECK(s.training != nullptr, "an island for evaluation does not train");
@@ -377,7 +390,7 @@ double Island::flops_per_step() const {
 }
 
 std::int64_t Island::predicted_bytes() const {
-    std::int64_t bytes = state_->holder().placement.peak_bytes();
+    std::int64_t bytes = state_->holder().memory.placed_bytes();
     if (state_->training && state_->evaluation) bytes += state_->evaluation->memory.placed_bytes();
     return bytes;
 }

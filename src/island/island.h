@@ -84,6 +84,11 @@ class Island {
     void share_optimizer_steps();        // collective: the gateway's becomes everybody's
     std::int64_t skipped_steps() const;  // whose gradient norm was not finite, since construction
 
+    // Another order of the same step from now on, for schedule = strands; the plan is for micro-batches of this island's
+    // size. Parameters, moments and counters stay, and so do their views; inputs are to be filled anew. All ranks do it
+    // between the same two steps. Throws UserError for a plan of other ops, and then changes nothing.
+    void set_plan(std::shared_ptr<const StrandPlan> plan);
+
     // One inner step: fill inputs(k) with the site's micro-batch micro_batch_of(k) for each k, then call step().
     std::int64_t local_micro_batches() const;
     std::int64_t micro_batch_of(std::int64_t local_index) const;

@@ -36,6 +36,13 @@ StepOps training_step(const IslandOptions& options, Rank rank) {
                                               .scratch_bytes = scratch_rule(options.threads)});
 }
 
+std::vector<StepOps> training_steps(const IslandOptions& options) {
+    std::vector<StepOps> steps;
+    for (std::int32_t rank = 0; rank < options.parallel.ranks(); ++rank)
+        steps.push_back(training_step(options, Rank(rank)));
+    return steps;
+}
+
 ScheduleTable training_table(const IslandOptions& options) {
     const ParallelShape& parallel = options.parallel;
     const ScheduleOptions schedule{
@@ -61,13 +68,6 @@ Program training_program(const IslandOptions& options, Rank rank) {
     if (options.schedule == ScheduleKind::serial && options.parallel.pp == 1) return serial_schedule(step);
     if (options.plan) return planned_program(step, training_table(options), *options.plan);
     return expand(step, training_table(options));
-}
-
-StrandPlan plan_island(const IslandOptions& options, const OpProfile& profile) {
-    std::vector<StepOps> steps;
-    for (std::int32_t rank = 0; rank < options.parallel.ranks(); ++rank)
-        steps.push_back(training_step(options, Rank(rank)));
-    return plan_strands(steps, training_table(options), costs_of(profile));
 }
 
 Program evaluation_program(const IslandOptions& options, Rank rank) {

@@ -15,25 +15,30 @@
 #include "island/pair_profiler.h"
 #include "island/random_tokens.h"
 #include "island/rank_times.h"
+#include "island/strand_planning.h"
 
 namespace atl {
 namespace {
 
 constexpr std::size_t kLeastSamples = 20;
+constexpr std::size_t kLeastSteps = 3;
 constexpr int kMostSteps = 5;
 constexpr double kMostSpread = 0.15;
 
-using Samples = std::map<OpKey, std::vector<double>>;
+using Samples = std::map<OpKey, std::vector<std::vector<double>>>;  // [op][step]
 
-std::size_t fewest(const Samples& samples) {
-    std::size_t least = kLeastSamples;
-    for (const auto& [key, seconds] : samples) least = std::min(least, seconds.size());
-    return least;
+bool has_enough(const Samples& samples) {
+    return std::ranges::all_of(samples, [](const auto& entry) {
+        std::size_t count = 0;
+        for (const auto& step : entry.second) count += step.size();
+        return entry.second.size() >= kLeastSteps && count >= kLeastSamples;
+    });
 }
 
-// A collective's ranks all say the same: one of them is a sample.
+// Of one step. A collective's ranks all say the same: one of them is a sample.
 void add_samples(Samples& samples, const std::vector<Program>& programs, const ExecutionGraph& graph,
                  const std::vector<std::vector<double>>& taken) {
+    std::map<OpKey, std::vector<double>> here;
     for (const ExecutionNode& node : graph.nodes) {
         if (node.kind == NodeKind::post || node.kind == NodeKind::end) continue;
         std::vector<OpKey> known;
@@ -41,9 +46,10 @@ void add_samples(Samples& samples, const std::vector<Program>& programs, const E
             const OpKey key = key_of(programs[program], programs[program].op(op));
             if (std::ranges::find(known, key) != known.end()) continue;
             known.push_back(key);
-            samples[key].push_back(taken[program][static_cast<std::size_t>(op.value())]);
+            here[key].push_back(taken[program][static_cast<std::size_t>(op.value())]);
         }
     }
+    for (auto& [key, seconds] : here) samples[key].push_back(std::move(seconds));
 }
 
 Samples measure_alone(const ProfilerOptions& options, const IslandLinks& links) {
@@ -62,8 +68,8 @@ Samples measure_alone(const ProfilerOptions& options, const IslandLinks& links) 
         island.step(serial.optim.lr);
         if (step == 0) continue;
         const auto times = gather_step_times(island, links, serial.collective_timeout);
-        add_samples(samples, programs, graph, durations(programs, graph, times));
-        if (fewest(samples) >= kLeastSamples) break;
+        add_samples(samples, programs, graph, durations(programs, graph, times, Arrival::average));
+        if (has_enough(samples)) break;
     }
     return samples;
 }
@@ -88,8 +94,13 @@ OpProfile measure_op_profile(const ProfilerOptions& options, const IslandLinks& 
         .host = host_name(),
         .date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
         .ranks = options.island.parallel.ranks()};
-    for (auto& [key, seconds] : measure_alone(options, links))
-        profile.ops[key] = timing_of(std::move(seconds));
+    Samples samples = measure_alone(options, links);
+    if (may_halve(options.island)) {  // what a plan in halves is made from
+        ProfilerOptions halves = options;
+        halves.island = with_halves(options.island);
+        samples.merge(measure_alone(halves, links));
+    }
+    for (const auto& [key, steps] : samples) profile.ops[key] = timing_of(steps);
     profile.slowdowns = measure_pairs(options.island, links);
     return profile;
 }

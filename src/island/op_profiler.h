@@ -2,8 +2,8 @@
 //
 // Alone: whole steps in serial mode, in which every op runs by itself with the caches as training leaves them. The
 // first is not counted; more follow until every op has kLeastSamples, or kMostSteps are done. Samples of one op are put
-// together over layers, micro-batches and ranks; a collective's is one for all ranks, from the last one's arrival to its
-// end on all of them.
+// together over layers, micro-batches and ranks; a collective's is one for all ranks, from their average arrival to its
+// end on all of them. Where a step's one micro-batch may be planned as two halves, the ops of those are measured too.
 // In pairs: a collective over and over on the thread of its link, first with nothing else and then with a compute op
 // over and over on the compute thread; how much longer each takes is its slowdown. The largest ops of their families
 // stand for them. All ranks measure together; a collective's slowdown is the worst rank's, a compute op's the middle one's.

@@ -10,8 +10,12 @@
 #include "island/attainable_speedup.h"
 #include "island/island.h"
 #include "island/island_programs.h"
+#include "island/measured_plan.h"
 #include "island/random_tokens.h"
 #include "island/rank_times.h"
+#include "island/strand_planning.h"
+#include "program/planner_ingredients.h"
+#include "program/saved_activations.h"
 #include "program/virtual_executor.h"
 
 namespace atl {
@@ -30,10 +34,7 @@ class OverlapBench {
   public:
     OverlapBench(const OverlapBenchOptions& options, const IslandLinks& links, FileSystem& files)
         : options_(options), links_(links), timeout_(options.island.collective_timeout) {
-        result_.profile = find_op_profile(
-            {.island = options.island, .seed = options.seed, .links = options.links}, links,
-            options.profile_file, files);
-        if (options.island.schedule == ScheduleKind::strands && options.plans) plan();
+        plan({.island = options.island, .seed = options.seed, .links = options.links}, files);
         for (std::size_t mode = 0; mode < kModes.size(); ++mode) {
             candidates_[mode].island = std::make_unique<Island>(options_in(kModes[mode]), links);
             candidates_[mode].island->initialise(options.seed);
@@ -43,8 +44,10 @@ class OverlapBench {
     std::optional<OverlapBenchResult> run() {
         take_steps();
         std::set<std::string> hashes;
-        for (const Candidate& candidate : candidates_)
-            hashes.insert(candidate.island->parameters_blake2b());
+        for (const Candidate& candidate : candidates_) {
+            const std::string hash = candidate.island->parameters_blake2b();
+            if (is_cut_as_planned(candidate)) hashes.insert(hash);
+        }
         result_.parameters_bit_equal = hashes.size() == 1;
         for (std::size_t mode = 0; mode < kModes.size(); ++mode) {
             const Candidate& candidate = candidates_[mode];
@@ -57,6 +60,7 @@ class OverlapBench {
             figures.link_cpu_seconds =
                 largest(candidate.link_cpu_seconds) / static_cast<double>(options_.steps);
         }
+        if (options_.ingredients) measure_ingredients();
         if (links_.rank != Rank(0)) return std::nullopt;
         for (std::size_t mode = 0; mode < kModes.size(); ++mode) evaluate(mode);
         return std::move(result_);
@@ -64,8 +68,19 @@ class OverlapBench {
 
   private:
     // Every rank plans the same from the same profile; should they differ all the same, they can't run together.
-    void plan() {
-        auto plan = plan_island(options_.island, result_.profile.profile);
+    void plan(const ProfilerOptions& profiler, FileSystem& files) {
+        const bool plans = options_.island.schedule == ScheduleKind::strands && options_.plans;
+        StrandPlan plan;
+        if (plans && options_.replays) {
+            auto measured = measure_plan(profiler, links_, options_.profile_file, files);
+            plan = std::move(measured.plan);
+            result_.profile = std::move(measured.profile);
+            result_.tried = std::move(measured.tried);
+        } else {
+            result_.profile = find_op_profile(profiler, links_, options_.profile_file, files);
+            if (!plans) return;
+            plan = plan_of(options_.island, costs_of(result_.profile.profile));
+        }
         const auto hashes = links_.world->all_gather(plan.hash(), timeout_);
         if (std::ranges::any_of(hashes, [&](const std::string& hash) { return hash != hashes.front(); }))
             plan = serial_plan("ranks came to different plans");
@@ -75,11 +90,18 @@ class OverlapBench {
 
     IslandOptions options_in(ExecutionMode mode) const {
         IslandOptions island = options_.island;
+        const bool is_serial = mode == ExecutionMode::serial && island.parallel.pp == 1;
+        if (plan_ && plan_->halves_micro_batches && !is_serial) island = with_halves(std::move(island));
         island.mode = mode;
         island.measure_memory = true;
         island.plan = plan_;
-        if (mode == ExecutionMode::serial && island.parallel.pp == 1) island.schedule = ScheduleKind::serial;
+        if (is_serial) island.schedule = ScheduleKind::serial;
         return island;
+    }
+
+    // Halves of micro-batches add gradients up in another order than whole ones.
+    bool is_cut_as_planned(const Candidate& candidate) const {
+        return candidate.island->local_micro_batches() == candidates_.back().island->local_micro_batches();
     }
 
     void take_steps() {
@@ -91,7 +113,7 @@ class OverlapBench {
                 const double cpu_before = processor_seconds_beside_this_thread();
                 result_.final_loss = candidate.island->step(options_.island.optim.lr).mean_loss();
                 const double cpu = processor_seconds_beside_this_thread() - cpu_before;
-                gradients.insert(candidate.island->gradients_blake2b());
+                if (is_cut_as_planned(candidate)) gradients.insert(candidate.island->gradients_blake2b());
                 if (step == 0) continue;
                 candidate.link_cpu_seconds += cpu;
                 candidate.steps.push_back(gather_step_times(*candidate.island, links_, timeout_));
@@ -99,6 +121,28 @@ class OverlapBench {
             const double kinds = largest(static_cast<double>(gradients.size()));
             result_.gradients_bit_equal = result_.gradients_bit_equal && kinds == 1;
         }
+    }
+
+    // On the islands of their modes, whose own plans have had their turns.
+    void measure_ingredients() {
+        const auto plans = ingredient_plans(training_steps(options_.island), training_table(options_.island),
+                                            costs_of(result_.profile.profile));
+        std::vector<std::vector<double>> seconds(plans.size());
+        const RandomStream random(options_.seed, "bench tokens");
+        for (std::int64_t turn = 0; turn <= options_.steps; ++turn)
+            for (std::size_t i = 0; i < plans.size(); ++i) {
+                Island& island = *candidate_in(plans[i].mode).island;
+                island.set_plan(std::make_shared<const StrandPlan>(plans[i].plan));
+                fill_with_random_tokens(island, random, turn);
+                island.step(options_.island.optim.lr);
+                const auto times = gather_step_times(island, links_, timeout_);
+                if (turn > 0) seconds[i].push_back(end_of(times));
+            }
+        for (std::size_t i = 0; i < plans.size(); ++i)
+            result_.ingredients.push_back({plans[i].name, plans[i].predicted_seconds(), median(seconds[i])});
+    }
+    Candidate& candidate_in(ExecutionMode mode) {
+        return candidates_[static_cast<std::size_t>(std::ranges::find(kModes, mode) - kModes.begin())];
     }
 
     double largest(double value) const {
@@ -114,7 +158,7 @@ class OverlapBench {
         std::vector<Program> programs;
         std::vector<std::vector<double>> seconds_of_ops;
         for (std::int32_t rank = 0; rank < options_.island.parallel.ranks(); ++rank) {
-            programs.push_back(training_program(candidate.island->options(), Rank(rank)));
+            programs.push_back(training_program(options_in(kModes[mode]), Rank(rank)));
             seconds_of_ops.push_back(op_seconds(programs.back(), result_.profile.profile));
         }
         const VirtualRun run = execute_virtually(programs, seconds_of_ops, kModes[mode],
@@ -127,38 +171,33 @@ class OverlapBench {
         result_.programs = std::move(programs);
     }
 
-    // What could be gained.
+    // What of a serial step goes where, and what could be gained.
     void evaluate_serial(const std::vector<Program>& programs, const Candidate& candidate) {
         const auto graph = make_execution_graph(programs);
-        std::vector<std::vector<std::vector<double>>> steps;  // [step][rank][op]
-        for (const auto& step : candidate.steps) steps.push_back(durations(programs, graph, step));
+        std::vector<SerialAccounts> steps;
+        for (const auto& step : candidate.steps) steps.push_back(account_for(programs, graph, step));
+        const auto middle = [&](double SerialAccount::*part, std::size_t rank) {
+            std::vector<double> values;
+            for (const SerialAccounts& step : steps) values.push_back(step[rank].*part);
+            return median(std::move(values));
+        };
         SerialStep longest{.seconds = result_.of(ExecutionMode::serial).median_seconds,
                            .micro_batches = candidate.island->local_micro_batches()};
         for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-            double compute = 0;
-            double communication = 0;
-            SerialStep mine = longest;
-            mine.layer_seconds = mine.layer_communication_seconds = 0;
-            for (const Op& op : programs[rank].ops) {
-                if (op.resource == Resource::send) continue;
-                std::vector<double> taken;
-                for (const auto& step : steps) taken.push_back(step[rank][static_cast<std::size_t>(op.id.value())]);
-                const double seconds = median(std::move(taken));
-                const bool computes = op.resource == Resource::compute;
-                (computes ? compute : communication) += seconds;
-                if (op.layer < 0 || op.micro_batch < 0) continue;
-                mine.layer_seconds += seconds;
-                if (!computes) mine.layer_communication_seconds += seconds;
-            }
+            const double communication = middle(&SerialAccount::communication_seconds, rank);
+            result_.compute_seconds = std::max(result_.compute_seconds, middle(&SerialAccount::compute_seconds, rank));
+            result_.waiting_seconds +=
+                middle(&SerialAccount::waiting_seconds, rank) / static_cast<double>(programs.size());
             if (communication <= result_.communication_seconds) continue;
             result_.communication_seconds = communication;
-            result_.compute_seconds = compute;
-            longest = mine;
+            longest.layer_seconds = middle(&SerialAccount::layer_seconds, rank);
+            longest.layer_communication_seconds = middle(&SerialAccount::layer_communication_seconds, rank);
         }
         result_.tokens_per_step = options_.island.batch.block_tokens();
         result_.effectiveness = overlap_effectiveness(result_.profile.profile.slowdowns);
-        result_.bound = perfect_overlap_speedup(result_.compute_seconds, result_.communication_seconds);
+        result_.bound = longest.seconds / std::max(result_.compute_seconds, result_.communication_seconds);
         result_.attainable = attainable_speedup(longest, result_.effectiveness);
+        result_.layer_bytes = saved_layer_bytes(programs);
     }
 
     std::string why_not_interleaved(const Program& program) const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "island/op_profiler.h"
+#include "island/plan_replay.h"
 #include "program/gantt.h"
 
 namespace atl {
@@ -25,6 +26,8 @@ struct OverlapBenchOptions {
     std::string links;                   // what joins the ranks, for the profile's fingerprint
     std::filesystem::path profile_file;  // empty: measure, and keep nothing
     bool plans = true;                   // strands in planned order; else they take turns
+    bool replays = false;                // the fastest of the best few plans when tried (island/plan_replay.h)
+    bool ingredients = false;            // also measure what each ingredient of the planner gives
 };
 
 struct ModeFigures {
@@ -37,18 +40,30 @@ struct ModeFigures {
     std::int64_t peak_bytes_measured = 0;
 };
 
+// A step by a plan with some of the planner's ingredients (program/planner_ingredients.h).
+struct IngredientFigures {
+    std::string name;
+    double predicted_seconds = 0;
+    double median_seconds = 0;
+};
+
 struct OverlapBenchResult {
     std::array<ModeFigures, 3> modes;  // serial, barrier, event
-    // In serial mode, of the rank that communicates longest.
+    // In serial mode: of the rank with most of it, but for waiting, which is of ranks for the last of them to come to
+    // what they do together, on average.
     double communication_seconds = 0;
     double compute_seconds = 0;
-    double bound = 1;             // speedup if the shorter of both were hidden wholly
+    double waiting_seconds = 0;
+    double bound = 1;             // speedup if a step took no longer than the busiest rank computes or communicates
     double attainable = 1;        // island/attainable_speedup.h
     double effectiveness = 0;     // of overlap, as profiled
+    std::int64_t layer_bytes = 0;     // that a layer's forward leaves for its backward, of the rank with most
     bool gradients_bit_equal = true;  // in all modes, after every step
     bool parameters_bit_equal = false;  // after all of them
     std::int64_t tokens_per_step = 0;
     double final_loss = 0;
+    std::vector<TriedPlan> tried;               // plans, the serial step first; empty: none was
+    std::vector<IngredientFigures> ingredients;  // one after another; empty: not asked for
     std::string plan;                 // what the planner says of strands; empty: it was not asked
     std::string why_not_interleaved;  // empty: two strands were interleaved, or the schedule has no strands
     FoundProfile profile;

@@ -53,7 +53,8 @@ class OpCalls {
 std::map<OpClass, OpId> largest_ops(const Program& program) {
     std::map<OpClass, OpId> largest;
     for (const Op& op : program.ops) {
-        if (is_point_to_point(op.kind) || op.micro_batch < 0) continue;
+        const bool is_of_optimizer = op.micro_batch < 0 && op.resource == Resource::compute;
+        if (is_point_to_point(op.kind) || is_of_optimizer) continue;
         const OpId best = largest.try_emplace(class_of(op), op.id).first->second;
         const auto work = [](const Op& o) { return std::pair(o.flops, o.bytes); };
         if (work(program.op(best)) < work(op)) largest[class_of(op)] = op.id;
@@ -89,7 +90,13 @@ class PairProfiler {
                                      kLeastSlowdown, largest_of_ranks(together.collective / undisturbed)),
                                  .samples = count});
             }
+            alone[link_class] = largest_of_ranks(undisturbed);  // all ranks must count alike
         }
+        for (const auto& [first_class, first] : largest)
+            for (const auto& [second_class, second] : largest)
+                if (first_class.resource == Resource::link_intra && second_class.resource == Resource::link_inter)
+                    pairs.push_back(pair_of_links({first_class, first, alone.at(first_class)},
+                                                  {second_class, second, alone.at(second_class)}));
         return pairs;
     }
 
@@ -98,6 +105,27 @@ class PairProfiler {
         double compute = 0;  // seconds of one
         double collective = 0;
     };
+    struct Collective {
+        OpClass op_class;
+        OpId op;
+        double alone = 0;  // seconds
+    };
+
+    // Both for about the same time, so that neither is alone for long.
+    PairSlowdown pair_of_links(const Collective& first, const Collective& second) const {
+        const auto count_of = [](const Collective& collective) {
+            return static_cast<int>(std::ceil(kWindowSeconds / std::max(collective.alone, 1e-6)));
+        };
+        meet();
+        auto other = std::async(std::launch::async, [&] { return repeat(second.op, count_of(second)); });
+        auto mine = std::async(std::launch::async, [&] { return repeat(first.op, count_of(first)); });
+        const double first_seconds = mine.get(), second_seconds = other.get();
+        return {.first = first.op_class,
+                .second = second.op_class,
+                .first_slowdown = std::max(kLeastSlowdown, largest_of_ranks(first_seconds / first.alone)),
+                .second_slowdown = std::max(kLeastSlowdown, largest_of_ranks(second_seconds / second.alone)),
+                .samples = std::min(count_of(first), count_of(second))};
+    }
 
     // Stages may differ in what they have, and all ranks must measure the same.
     std::map<OpClass, OpId> shared_by_all(std::map<OpClass, OpId> largest) const {

@@ -33,22 +33,49 @@ double end_of(const StepTimesOfRanks& step) {
 }
 
 std::vector<std::vector<double>> durations(const std::vector<Program>& programs, const ExecutionGraph& graph,
-                                           const StepTimesOfRanks& step) {
+                                           const StepTimesOfRanks& step, Arrival arrival) {
     std::vector<std::vector<double>> taken;
     for (const Program& program : programs) taken.emplace_back(program.ops.size(), 0.0);
     for (const ExecutionNode& node : graph.nodes) {
         if (node.kind == NodeKind::post || node.kind == NodeKind::end) continue;
-        double start = 0;  // the last to come
+        double start = 0;
+        double starts = 0;
         double end = 0;
         for (const auto& [program, op] : node.ops) {
             const OpTime& time = step[program][static_cast<std::size_t>(op.value())];
             start = std::max(start, time.start_seconds);
+            starts += time.start_seconds;
             if (programs[program].op(op).kind != OpKind::send) end = std::max(end, time.end_seconds);
         }
+        const auto& [first_program, first_op] = node.ops.front();
+        const bool is_of_equals = programs[first_program].op(first_op).resource == Resource::link_intra;
+        if (is_of_equals && arrival == Arrival::average) start = starts / static_cast<double>(node.ops.size());
         for (const auto& [program, op] : node.ops)
             taken[program][static_cast<std::size_t>(op.value())] = std::max(end - start, 0.0);
     }
     return taken;
+}
+
+SerialAccounts account_for(const std::vector<Program>& programs, const ExecutionGraph& graph,
+                           const StepTimesOfRanks& step) {
+    const auto taken = durations(programs, graph, step, Arrival::last);
+    SerialAccounts accounts(programs.size());
+    for (std::size_t rank = 0; rank < programs.size(); ++rank)
+        for (const Op& op : programs[rank].ops) {
+            if (op.resource == Resource::send) continue;
+            const auto index = static_cast<std::size_t>(op.id.value());
+            const double seconds = taken[rank][index];
+            const bool computes = op.resource == Resource::compute;
+            SerialAccount& mine = accounts[rank];
+            (computes ? mine.compute_seconds : mine.communication_seconds) += seconds;
+            if (is_collective(op.kind))
+                mine.waiting_seconds +=
+                    std::max(0.0, step[rank][index].end_seconds - step[rank][index].start_seconds - seconds);
+            if (op.layer < 0 || op.micro_batch < 0) continue;
+            mine.layer_seconds += seconds;
+            if (!computes) mine.layer_communication_seconds += seconds;
+        }
+    return accounts;
 }
 
 }  // namespace atl

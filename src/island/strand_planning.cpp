@@ -56,17 +56,10 @@ StrandPlan plan_from_files(const IslandOptions& options, const FileSystem& files
     return plan_of(options, costs_of(profile));
 }
 
-std::vector<StepOps> steps_of(const IslandOptions& options) {
-    std::vector<StepOps> steps;
-    for (std::int32_t rank = 0; rank < options.parallel.ranks(); ++rank)
-        steps.push_back(training_step(options, Rank(rank)));
-    return steps;
-}
-
 double serial_seconds_of(const IslandOptions& options, const StepCosts& costs) {
     std::vector<Program> programs;
     std::vector<std::vector<double>> seconds;
-    for (const StepOps& step : steps_of(options)) {
+    for (const StepOps& step : training_steps(options)) {
         programs.push_back(serial_schedule(step));
         seconds.push_back(costs.op_seconds(programs.back()));
     }
@@ -85,32 +78,50 @@ bool plans_strands(const IslandOptions& options) {
     return options.schedule == ScheduleKind::strands && options.strand_order == StrandOrder::planned;
 }
 
+bool measures_plan(const IslandOptions& options) {
+    return plans_strands(options) && options.plan_file.empty() && options.measures_profile &&
+           options.parallel.ranks() > 1;
+}
+
 IslandOptions with_halves(IslandOptions options) {
     options.batch.micro_batch /= 2;
     options.memory_micro_batches = 3;  // two forwards run beside each other, and two backwards
     return options;
 }
 
-StrandPlan plan_of(const IslandOptions& options, StepCosts costs) {
-    const auto plan_as = [&](const IslandOptions& cut) {
-        costs.fingerprint = step_fingerprint(cut);
-        return plan_strands(steps_of(cut), training_table(cut), costs);
-    };
+bool may_halve(const IslandOptions& options) {
     const bool is_one = options.batch.micro_batches() == options.parallel.dp && options.parallel.pp == 1;
-    if (!is_one || options.batch.micro_batch % 2 != 0) return plan_as(options);
-    auto halves = plan_as(with_halves(options));
+    return is_one && options.batch.micro_batch % 2 == 0;
+}
+
+std::vector<StrandPlan> candidate_plans(const IslandOptions& options, StepCosts costs, std::size_t most) {
+    const auto candidates_as = [&](const IslandOptions& cut) {
+        costs.fingerprint = step_fingerprint(cut);
+        return candidate_plans(training_steps(cut), training_table(cut), costs, most);
+    };
+    if (!may_halve(options)) return candidates_as(options);
+    std::vector<StrandPlan> halves = candidates_as(with_halves(options));
     const double whole = serial_seconds_of(options, costs);
-    const double gain = 1 - halves.predicted.event_seconds / whole;
-    if (!halves.interleaves || gain < kLeastGain) {
-        return serial_plan(fmt::format(
-            "the step has 1 micro-batch, and two halves of it save {:.1f} % of it, less than {:.0f} %",
-            100 * gain, 100 * kLeastGain));
+    for (StrandPlan& plan : halves) {
+        const double gain = 1 - plan.predicted.event_seconds / whole;
+        if (!plan.interleaves || gain < kLeastGain) {
+            plan = serial_plan(fmt::format(
+                "the step has 1 micro-batch, and two halves of it save {:.1f} % of it, less than {:.0f} %",
+                100 * gain, 100 * kLeastGain));
+            continue;
+        }
+        plan.halves_micro_batches = true;
+        plan.predicted.serial_seconds = whole;
+        plan.reason =
+            fmt::format("two halves of the one micro-batch are predicted to save {:.1f} % of a step", 100 * gain);
     }
-    halves.halves_micro_batches = true;
-    halves.predicted.serial_seconds = whole;
-    halves.reason =
-        fmt::format("two halves of the one micro-batch are predicted to save {:.1f} % of a step", 100 * gain);
+    if (halves.front().interleaves) std::erase_if(halves, [](const StrandPlan& plan) { return !plan.interleaves; });
+    else halves.resize(1);
     return halves;
+}
+
+StrandPlan plan_of(const IslandOptions& options, const StepCosts& costs) {
+    return candidate_plans(options, costs, 1).front();
 }
 
 StrandPlan proposed_plan(const IslandOptions& options, const FileSystem& files) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/check.h"
@@ -54,13 +55,19 @@ OpKey key_of(const Program& program, const Op& op) {
     return {op.kind, op.resource, std::move(text)};
 }
 
-OpTiming timing_of(std::vector<double> seconds) {
+OpTiming timing_of(const std::vector<std::vector<double>>& steps) {
+    std::vector<double> means, seconds;
+    for (const auto& step : steps) {
+        if (step.empty()) continue;
+        means.push_back(std::accumulate(step.begin(), step.end(), 0.0) / static_cast<double>(step.size()));
+        seconds.insert(seconds.end(), step.begin(), step.end());
+    }
     ATOLL_CHECK(!seconds.empty(), "an op without a sample");
     std::ranges::sort(seconds);
     const auto quantile = [&](double share) {
         return seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1) + 0.5)];
     };
-    return {median(seconds), quantile(0.75) - quantile(0.25), static_cast<std::int32_t>(seconds.size())};
+    return {median(std::move(means)), median(seconds), quantile(0.75) - quantile(0.25), static_cast<std::int32_t>(seconds.size())};
 }
 
 std::string difference(const ProfileFingerprint& here, const ProfileFingerprint& profile) {
@@ -92,7 +99,7 @@ std::vector<double> op_seconds(const Program& program, const OpProfile& profile)
         if (found == profile.ops.end())
             missing.insert(fmt::format("[program] the profile has no time of {} ({}, {})", name(op.kind),
                                        name(op.resource), key.shapes));
-        seconds.push_back(found == profile.ops.end() ? 0 : found->second.median_seconds);
+        seconds.push_back(found == profile.ops.end() ? 0 : found->second.mean_seconds);
     }
     if (!missing.empty()) throw UserError(std::vector(missing.begin(), missing.end()));
     return seconds;

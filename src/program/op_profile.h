@@ -24,15 +24,17 @@ struct OpKey {
 };
 OpKey key_of(const Program& program, const Op& op);
 
+// What an op costs a step is a mean: slow turns are part of every step, and a step's time is a sum. Of the steps' means
+// the middle one counts, so that one step in which the machine did something else doesn't.
 struct OpTiming {
+    double mean_seconds = 0;
     double median_seconds = 0;
     double quartile_range_seconds = 0;  // from the first quartile to the third
     std::int32_t samples = 0;
     bool operator==(const OpTiming&) const = default;
 };
-// Of at least one sample. All ranks' compute samples of an op may be put together; those of a communication op should
-// be the slowest rank's.
-OpTiming timing_of(std::vector<double> seconds);
+// [step]: samples, at least one in all.
+OpTiming timing_of(const std::vector<std::vector<double>>& steps);
 
 struct ProfileFingerprint {
     std::string model;  // its shape, as one line
@@ -65,7 +67,7 @@ struct OpProfile {
     bool operator==(const OpProfile&) const = default;
 };
 
-// [op]: seconds alone. Throws UserError that names the ops of which the profile has no time.
+// [op]: mean seconds alone. Throws UserError that names the ops of which the profile has no time.
 std::vector<double> op_seconds(const Program& program, const OpProfile& profile);
 
 std::string to_json(const OpProfile& profile);

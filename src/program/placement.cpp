@@ -132,8 +132,12 @@ std::int64_t place_items(std::vector<Item*> items, std::int32_t after_edge_dista
         std::ranges::sort(items);
         for (const auto* item : items) best_offsets.push_back(item->offset_bytes);
     };
+    const auto by_area = [&](const Item* a, const Item* b) {
+        return a->bytes * lifetime(a) > b->bytes * lifetime(b);
+    };
     attempt(by_size);
     attempt(by_lifetime);
+    attempt(by_area);
     std::ranges::sort(items);
     for (std::size_t i = 0; i < items.size(); ++i) items[i]->offset_bytes = best_offsets[i];
     return items.empty() ? 0 : least_bytes;

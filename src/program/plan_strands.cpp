@@ -120,72 +120,83 @@ StepCosts costs_of(const MachineRates& rates, const ProfileFingerprint& fingerpr
             .fingerprint = fingerprint};
 }
 
-StrandPlan plan_strands(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
-                        const PairPlannerOptions& options) {
-    const auto unplanned = [&](std::string reason) {
-        auto plan = serial_plan(std::move(reason));
-        plan.costs = costs.source;
-        plan.fingerprint = costs.fingerprint;
-        return plan;
-    };
-    const auto least = std::max(2, table.pipeline.ranks);
-    if (table.micro_batches < least)
-        return unplanned(
-            fmt::format("{} micro-batch(es), interleaving needs {}", table.micro_batches, least));
-    StrandPlan plan{.interleaves = true, .costs = costs.source, .fingerprint = costs.fingerprint};
-    PairsOfStep pairs(plan, costs, options);
-    for (const auto& step : steps) pairs.add(step, table);
-    if (plan.pairs.empty()) return unplanned("the schedule has no pair that could be planned");
-    plan.predicted = predict(steps, table, plan, costs);
-    const double gain = 1 - plan.predicted.event_seconds / plan.predicted.serial_seconds;
-    const double percent = std::round(1000 * gain) / 10 + 0.0;  // + 0.0: no negative zero
-    if (gain < kLeastGain) {
-        auto serial =
-            unplanned(fmt::format("interleaving is predicted to save {:.1f} % of a step, less than {:.0f} %",
-                                  percent, 100 * kLeastGain));
-        serial.predicted = plan.predicted;
-        return serial;
-    }
-    plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step", percent);
+namespace {
+
+StrandPlan unplanned(const StepCosts& costs, std::string reason) {
+    auto plan = serial_plan(std::move(reason));
+    plan.costs = costs.source;
+    plan.fingerprint = costs.fingerprint;
     return plan;
 }
 
-std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table,
-                                         const StepCosts& costs) {
-    const auto seconds = costs.op_seconds(step.program);
-    std::vector<Ingredient> ingredients;
-    const auto add_all = [&](const Program& program, const LayerOps& first, const LayerOps& second) {
-        const auto add = [&](const char* name, const PairPlannerOptions& options) {
-            ingredients.push_back(
-                {name, plan_pair(program, first, second, seconds, costs.overlap, options).seconds});
-        };
-        const auto pair = make_strand_pair(program, first, second, seconds);
-        ingredients.push_back({"one op after another", serial_seconds(pair)});
-        PairPlannerOptions options{.longest_segment = 1,
-                                   .moves_weight_gradients = false,
-                                   .has_barriers = true,
-                                   .chain_layers = 1,
-                                   .bounds_memory = false};
-        add("single-op pairs", options);
-        options.longest_segment = PairPlannerOptions{}.longest_segment;
-        add("+ segments", options);
-        options.moves_weight_gradients = true;
-        add("+ moved weight gradients", options);
-        options.chain_layers = PairPlannerOptions{}.chain_layers;
-        add("+ seams of layers", options);
-        options.has_barriers = false;
-        add("+ no barriers", options);
-        options.bounds_memory = true;
-        add("within the bytes allowed", options);
-        ingredients.push_back({"bound: the busiest engine", busiest_seconds(pair)});
-    };
-    expand(step, table,
-           [&](const Program& program, const Slot& slot, const LayerOps& first, const LayerOps& second) {
-               if (ingredients.empty() && is_forward(slot.first) && is_backward(*slot.second))
-                   add_all(program, first, second);
-               return interleave(program, first, second);
-           });
-    return ingredients;
+// The plan, or a serial one if it is predicted to gain too little.
+StrandPlan judged(StrandPlan plan) {
+    const double gain = 1 - plan.predicted.event_seconds / plan.predicted.serial_seconds;
+    const double percent = std::round(1000 * gain) / 10 + 0.0;  // + 0.0: no negative zero
+    if (gain >= kLeastGain) {
+        plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step", percent);
+        return plan;
+    }
+    plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step, less than {:.0f} %", percent,
+                              100 * kLeastGain);
+    return without_interleaving(std::move(plan));
+}
+
+// Without pairs of its own: they are issued by turns.
+StrandPlan turns_of_strands(const std::vector<StepOps>& steps, const ScheduleTable& table,
+                            const StepCosts& costs) {
+    StrandPlan plan{.interleaves = true, .costs = costs.source, .fingerprint = costs.fingerprint};
+    plan.predicted = predict(steps, table, plan, costs);
+    return judged(std::move(plan));
+}
+
+}  // namespace
+
+StrandPlan interleaved_plan(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
+                            const PairPlannerOptions& options) {
+    StrandPlan plan{.interleaves = true, .costs = costs.source, .fingerprint = costs.fingerprint};
+    PairsOfStep pairs(plan, costs, options);
+    for (const auto& step : steps) pairs.add(step, table);
+    plan.predicted = predict(steps, table, plan, costs);
+    return plan;
+}
+
+StrandPlan plan_strands(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
+                        const PairPlannerOptions& options) {
+    const auto least = std::max(2, table.pipeline.ranks);
+    if (table.micro_batches < least)
+        return unplanned(
+            costs, fmt::format("{} micro-batch(es), interleaving needs {}", table.micro_batches, least));
+    auto plan = interleaved_plan(steps, table, costs, options);
+    if (plan.pairs.empty()) return unplanned(costs, "the schedule has no pair that could be planned");
+    return judged(std::move(plan));
+}
+
+StrandPlan without_interleaving(StrandPlan plan) {
+    plan.interleaves = plan.halves_micro_batches = false;
+    plan.pairs.clear();
+    return plan;
+}
+
+std::vector<StrandPlan> candidate_plans(const std::vector<StepOps>& steps, const ScheduleTable& table,
+                                        const StepCosts& costs, std::size_t most) {
+    std::vector<StrandPlan> candidates{plan_strands(steps, table, costs)};
+    const bool is_possible = candidates.front().predicted.event_seconds > 0;
+    if (most <= 1 || !is_possible) return candidates;
+    for (const PairPlannerOptions& options : {PairPlannerOptions{.chain_layers = 2}, {.chain_layers = 1},
+                                              {.moves_weight_gradients = false}, {.has_barriers = true}})
+        candidates.push_back(plan_strands(steps, table, costs, options));
+    candidates.push_back(turns_of_strands(steps, table, costs));
+    const StrandPlan none = candidates.front();
+    std::erase_if(candidates, [](const StrandPlan& plan) { return !plan.interleaves; });
+    if (candidates.empty()) return {none};
+    std::ranges::stable_sort(candidates, {}, [](const StrandPlan& plan) { return plan.predicted.event_seconds; });
+    std::vector<StrandPlan> different;
+    for (StrandPlan& plan : candidates) {
+        const auto same = [&](const StrandPlan& other) { return other.hash() == plan.hash(); };
+        if (different.size() < most && std::ranges::none_of(different, same)) different.push_back(std::move(plan));
+    }
+    return different;
 }
 
 }  // namespace atl

@@ -30,13 +30,16 @@ inline constexpr double kLeastGain = 0.01;
 StrandPlan plan_strands(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
                         const PairPlannerOptions& options = {});
 
-// What each ingredient of the planner gives, for the pair that the first rank runs most: its seconds without and with
-// them, one after another.
-struct Ingredient {
-    std::string name;
-    double seconds = 0;  // of a pair
-};
-std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table,
-                                         const StepCosts& costs);
+// The same, be it worth it or not.
+StrandPlan interleaved_plan(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
+                            const PairPlannerOptions& options = {});
+// A serial plan with what is known of this one: reason, costs and prediction.
+StrandPlan without_interleaving(StrandPlan plan);
+
+// Different plans of that step that are predicted to gain enough, the fastest first and at most `most`: what is worth
+// trying for real. The planner's own choice, the same without some of its ingredients, and strands that take turns. If
+// there is none, the one serial plan that says why.
+std::vector<StrandPlan> candidate_plans(const std::vector<StepOps>& steps, const ScheduleTable& table,
+                                        const StepCosts& costs, std::size_t most);
 
 }  // namespace atl

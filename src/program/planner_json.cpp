@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kProfileFormat = 2;
+constexpr int kPlanFormat = 1;
 
 // An object of the text and where it stands, for messages.
 class Reader {
@@ -194,6 +195,7 @@ std::string to_json(const OpProfile& profile) {
         ops.push_back({{"kind", name(key.kind)},
                        {"resource", name(key.resource)},
                        {"shapes", key.shapes},
+                       {"mean_seconds", timing.mean_seconds},
                        {"median_seconds", timing.median_seconds},
                        {"quartile_range_seconds", timing.quartile_range_seconds},
                        {"samples", timing.samples}});
@@ -203,7 +205,7 @@ std::string to_json(const OpProfile& profile) {
                              {"first_slowdown", pair.first_slowdown},
                              {"second_slowdown", pair.second_slowdown},
                              {"samples", pair.samples}});
-    const Json json{{"profile_format", kFormat},
+    const Json json{{"profile_format", kProfileFormat},
                     {"fingerprint", json_of(profile.fingerprint)},
                     {"provenance",
                      {{"host", profile.provenance.host},
@@ -217,9 +219,9 @@ std::string to_json(const OpProfile& profile) {
 OpProfile op_profile_from_json(const std::string& text, const std::string& where) {
     const Json json = Json::parse(text, nullptr, false);
     const Reader reader(json, "[program] " + where);
-    if (const auto format = reader.get<int>("profile_format"); format != kFormat)
+    if (const auto format = reader.get<int>("profile_format"); format != kProfileFormat)
         throw UserError(fmt::format("[program] {}: profile_format {} is unknown; this version reads {}",
-                                    where, format, kFormat));
+                                    where, format, kProfileFormat));
     const Reader provenance = reader.object("provenance");
     OpProfile profile{.fingerprint = fingerprint_from(reader.object("fingerprint")),
                       .provenance = {provenance.get<std::string>("host"), provenance.get<std::string>("date"),
@@ -229,10 +231,10 @@ OpProfile op_profile_from_json(const std::string& text, const std::string& where
     for (const Reader& op : reader.list("ops")) {
         const OpKey key{op.named("kind", op_kind_from_name), op.named("resource", resource_from_name),
                         op.get<std::string>("shapes")};
-        const auto seconds = op.get<double>("median_seconds");
+        const auto seconds = op.get<double>("mean_seconds");
         if (!(seconds >= 0))
             throw UserError(fmt::format("[program] {}: {} takes {} seconds", where, name(key.kind), seconds));
-        profile.ops[key] = {seconds, op.get<double>("quartile_range_seconds"),
+        profile.ops[key] = {seconds, op.get<double>("median_seconds"), op.get<double>("quartile_range_seconds"),
                             op.get<std::int32_t>("samples")};
     }
     for (const Reader& pair : reader.list("slowdowns"))
@@ -246,7 +248,7 @@ std::string to_json(const StrandPlan& plan) {
     Json pairs = Json::array();
     for (const auto& pair : plan.pairs) pairs.push_back(json_of(pair));
     const auto& predicted = plan.predicted;
-    const Json json{{"plan_format", kFormat},
+    const Json json{{"plan_format", kPlanFormat},
                     {"hash", plan.hash()},
                     {"interleaves", plan.interleaves},
                     {"halves_micro_batches", plan.halves_micro_batches},
@@ -266,9 +268,9 @@ std::string to_json(const StrandPlan& plan) {
 StrandPlan strand_plan_from_json(const std::string& text, const std::string& where) {
     const Json json = Json::parse(text, nullptr, false);
     const Reader reader(json, "[plan] " + where);
-    if (const auto format = reader.get<int>("plan_format"); format != kFormat)
+    if (const auto format = reader.get<int>("plan_format"); format != kPlanFormat)
         throw UserError(fmt::format("[plan] {}: plan_format {} is unknown; this version reads {}", where,
-                                    format, kFormat));
+                                    format, kPlanFormat));
     const Reader predicted = reader.object("predicted");
     StrandPlan plan{.interleaves = reader.get<bool>("interleaves"),
                     .halves_micro_batches = reader.get<bool>("halves_micro_batches"),

@@ -68,6 +68,11 @@ void Gateway::train_one_step() {
     stopwatch_.step(result.seconds);
     parts_.reporter.step_done(steps_done_.value(),
                               learning_rate(parts_.config.optim, step, parts_.config.train.steps), result);
+    if (const auto why = parts_.trainer.drift(result); !why.empty()) {
+        parts_.log.info("[plan] planning strands again: {}", why);
+        parts_.team.announce(RankOrder::move(RankOrder::Kind::plan_again));
+        parts_.trainer.plan_again();
+    }
     const FragmentPlan* next = next_fragment();
     const bool applies_here = next != nullptr && steps_done_ == own_step(plan.apply_step(*next));
     if (!applies_here) hold_if_planned();

@@ -61,6 +61,8 @@ void add_bench(CLI::App& app, FileSystem& files, std::function<int()>& job) {
     verb.add_option("--link", options->link, "The rate of what joins the ranks, where somebody limits it");
     verb.add_option("--profile", options->profile);
     verb.add_flag("!--unplanned", options->plans);
+    verb.add_flag("--replay", options->replays);
+    verb.add_flag("--ingredients", options->ingredients);
     verb.add_option("--svg", options->picture);
     verb.add_option("--trace", options->trace);
     verb.add_flag("--json", options->json);

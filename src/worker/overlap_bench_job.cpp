@@ -23,19 +23,26 @@ struct Figures {
     double barrier_speedup = 0;
     double predicted_speedup = 0;
     double communication_share = 0;  // of a serial step
-    double hidden_share = 0;         // of the communication
+    double hidden_share = 0;         // of communication and of what ranks wait for one another to begin with it
 };
 
 Figures figures_of(const OverlapBenchResult& result) {
     const ModeFigures& serial = result.of(ExecutionMode::serial);
     const ModeFigures& event = result.of(ExecutionMode::event);
     const double saved = serial.median_seconds - event.median_seconds;
+    const double hideable = result.communication_seconds + result.waiting_seconds;
     return {.serial_seconds = serial.median_seconds,
             .speedup = serial.median_seconds / event.median_seconds,
             .barrier_speedup = serial.median_seconds / result.of(ExecutionMode::barrier).median_seconds,
             .predicted_speedup = serial.predicted_seconds / event.predicted_seconds,
             .communication_share = result.communication_seconds / serial.median_seconds,
-            .hidden_share = result.communication_seconds > 0 ? saved / result.communication_seconds : 0};
+            .hidden_share = hideable > 0 ? saved / hideable : 0};
+}
+
+// What interleaving may take: 3 % above the serial step, or what one layer keeps if that is more.
+std::int64_t allowed_bytes(const OverlapBenchResult& result) {
+    const std::int64_t serial = result.of(ExecutionMode::serial).peak_bytes_measured;
+    return serial + std::max(serial * 3 / 100, result.layer_bytes);
 }
 
 nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
@@ -57,6 +64,8 @@ nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
     json["attainable"] = result.attainable;
     json["comm_share"] = figures.communication_share;
     json["comm_seconds"] = result.communication_seconds;
+    json["compute_seconds"] = result.compute_seconds;
+    json["waiting_seconds"] = result.waiting_seconds;
     json["hidden_share"] = figures.hidden_share;
     json["overlap_effectiveness"] = result.effectiveness;
     json["gradients_bit_equal"] = result.gradients_bit_equal;
@@ -64,6 +73,16 @@ nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
     json["peak_bytes_serial"] = serial.peak_bytes_measured;
     json["peak_bytes_interleaved"] = event.peak_bytes_measured;
     json["peak_bytes_predicted"] = event.peak_bytes_predicted;
+    json["peak_bytes_layer"] = result.layer_bytes;
+    json["peak_bytes_allowed"] = allowed_bytes(result);
+    for (const TriedPlan& tried : result.tried)
+        json["tried"].push_back({{"plan", tried.plan.interleaves ? tried.plan.hash() : "serial"},
+                                 {"predicted_seconds", tried.predicted_seconds()},
+                                 {"median_seconds", tried.median_seconds}});
+    for (const IngredientFigures& ingredient : result.ingredients)
+        json["ingredients"].push_back({{"name", ingredient.name},
+                                       {"predicted_seconds", ingredient.predicted_seconds},
+                                       {"median_seconds", ingredient.median_seconds}});
     json["profile_measured"] = result.profile.measured;
     json["uncertain_ops"] = uncertain_ops(result.profile.profile);
     json["plan"] = result.plan;
@@ -74,6 +93,15 @@ nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
 
 std::string readable(std::int64_t bytes) {
     return human_bytes(static_cast<double>(bytes));
+}
+
+void print_ingredients(const std::vector<IngredientFigures>& ingredients) {
+    const IngredientFigures& serial = ingredients.front();
+    fmt::print("{:<28} {:>12} {:>8} {:>12} {:>8}\n", "what each ingredient gives", "predicted s", "", "measured s", "");
+    for (const IngredientFigures& one : ingredients)
+        fmt::print("  {:<26} {:>12.4f} {:>7.3f}x {:>12.4f} {:>7.3f}x\n", one.name, one.predicted_seconds,
+                   serial.predicted_seconds / one.predicted_seconds, one.median_seconds,
+                   serial.median_seconds / one.median_seconds);
 }
 
 void print_table(const OverlapBenchResult& result) {
@@ -87,16 +115,18 @@ void print_table(const OverlapBenchResult& result) {
     const auto hidden = figures.communication_share < kLeastShare
                             ? std::string("too little to tell what of it is hidden")
                             : fmt::format("{:.1f} % of it hidden", 100 * figures.hidden_share);
-    fmt::print("communication {:.1f} % of a serial step, {}; gradients {}, parameters {}\n",
-               100 * figures.communication_share, hidden,
+    fmt::print("communication {:.1f} % of a serial step, waiting for the other rank to begin {:.1f} %, {}\n",
+               100 * figures.communication_share, 100 * result.waiting_seconds / figures.serial_seconds, hidden);
+    fmt::print("gradients {}, parameters {}\n",
                result.gradients_bit_equal ? "equal to the bit" : "DIFFER",
                result.parameters_bit_equal ? "too" : "DIFFER");
-    fmt::print("at best {:.2f}x were all hidden, {:.2f}x by a known plan at the profiled overlap of {:.2f}\n",
+    fmt::print("at best {:.2f}x were all hidden, {:.2f}x by known plans at the profiled overlap of {:.2f}\n",
                result.bound, result.attainable, result.effectiveness);
     const ModeFigures& event = result.of(ExecutionMode::event);
-    fmt::print("memory of the fullest rank {} serial, {} interleaved ({} predicted)\n",
+    fmt::print("memory of the fullest rank {} serial, {} interleaved ({} predicted; 3 % or a layer's {} more is {})\n",
                readable(result.of(ExecutionMode::serial).peak_bytes_measured),
-               readable(event.peak_bytes_measured), readable(event.peak_bytes_predicted));
+               readable(event.peak_bytes_measured), readable(event.peak_bytes_predicted),
+               readable(result.layer_bytes), readable(allowed_bytes(result)));
     fmt::print("profile {}\n", result.profile.measured ? "measured: " + result.profile.why : "as kept");
     const auto uncertain = uncertain_ops(result.profile.profile);
     for (std::size_t i = 0; i < std::min(uncertain.size(), kNamedOps); ++i)
@@ -105,6 +135,11 @@ void print_table(const OverlapBenchResult& result) {
         fmt::print("  and {} shorter ops of {}\n", uncertain.size() - kNamedOps,
                    result.profile.profile.ops.size());
     if (!result.plan.empty()) fmt::print("plan: {}\n", result.plan);
+    for (const TriedPlan& tried : result.tried)
+        fmt::print("  tried: {:<8} {:>10.4f} s, predicted {:>10.4f}\n",
+                   tried.plan.interleaves ? tried.plan.hash().substr(0, 8) : "serial", tried.median_seconds,
+                   tried.predicted_seconds());
+    if (!result.ingredients.empty()) print_ingredients(result.ingredients);
     if (!result.why_not_interleaved.empty())
         fmt::print("not interleaved: {}\n", result.why_not_interleaved);
 }
@@ -125,7 +160,9 @@ int run_overlap_bench_job(const BenchJob& job, FileSystem& files) {
          .seed = static_cast<std::uint64_t>(config.run.seed),
          .links = job.link.empty() ? "gloo" : "gloo " + job.link,
          .profile_file = job.profile,
-         .plans = job.plans},
+         .plans = job.plans,
+         .replays = job.replays,
+         .ingredients = job.ingredients && island.schedule == ScheduleKind::strands},
         connections.links(), files);
     if (!result) return 0;
     if (!job.picture.empty()) {

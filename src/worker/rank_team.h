@@ -25,7 +25,8 @@ struct RankOrder {
         take_parameters = 5,  // … and from it
         give_state = 6,       // all that the island holds to the gateway
         take_state = 7,       // … and from it, with the optimizer's count of steps
-        stop = 8,             // end with `exit_code`
+        plan_again = 8,       // the strands' order, from fresh measurements
+        stop = 9,             // end with `exit_code`
     };
     Kind kind = Kind::wait;
     std::int64_t step = 0;
@@ -37,7 +38,7 @@ struct RankOrder {
     static RankOrder train(std::int64_t step, std::int64_t block) {
         return {.kind = Kind::train, .step = step, .block = block};
     }
-    static RankOrder move(Kind kind) { return {.kind = kind}; }  // initialise, give_… and take_…
+    static RankOrder move(Kind kind) { return {.kind = kind}; }  // initialise, give_…, take_…, plan_again
     static RankOrder move(Kind kind, FragmentId fragment, int fragments) {
         return {.kind = kind, .begin = fragment.value(), .end = fragments};
     }

@@ -8,7 +8,7 @@
 #include "coordinator/run_options.h"
 #include "core/error.h"
 #include "island/bench.h"
-#include "island/strand_planning.h"
+#include "island/strand_planner.h"
 #include "metrics/progress.h"
 #include "worker/gateway.h"
 #include "worker/island_connections.h"
@@ -30,17 +30,6 @@ IslandOptions options_of_island(const TrainJob& job, const RunConfig& config) {
         throw UserError(fmt::format("[worker] site {} has island.ranks = {}, but {} ranks were launched",
                                     job.site, site.island.ranks, job.ranks));
     return island_options(config, site.island, job.threads);
-}
-
-// The gateway leaves the plan in the run directory.
-void agree_on_strands(const TrainJob& job, IslandOptions& island, const IslandLinks& links, FileSystem& files,
-                      const Log& log) {
-    if (!plans_strands(island)) return;
-    const bool is_gateway = links.rank == Rank(0);
-    agree_on_plan(island, links, is_gateway ? proposed_plan(island, files) : StrandPlan{}, log);
-    if (is_gateway)
-        files.write_text_atomically(job.run_directory / fmt::format("strand_plan_{}.json", job.site),
-                                    to_json(*island.plan));
 }
 
 // A port that the configuration leaves open is the coordinator's choice; it writes it to the run directory.
@@ -147,8 +136,12 @@ int run_train_job(const TrainJob& job, FileSystem& files) {
                                              .directory = job.rendezvous,
                                              .timeout = Milliseconds(config.timeouts.startup_ms)},
                                             island);
-        agree_on_strands(job, island, connections.links(), files, log);
-        Trainer trainer(config, files, island, connections.links());
+        StrandPlanner strands(connections.links(), files,
+                              {.plan = job.run_directory / fmt::format("strand_plan_{}.json", job.site),
+                               .profile = job.run_directory / fmt::format("strand_profile_{}.json", job.site)},
+                              log);
+        strands.plan_at_start(island);
+        Trainer trainer(config, files, island, connections.links(), strands);
         RankTeam team(connections.orders(), clock, Milliseconds(config.timeouts.island_ms));
         if (!team.is_gateway()) return trainer.serve(team);
         if (!job.dump_batches.empty()) trainer.dump_batches(files, job.dump_batches / (job.site + ".bin"));

@@ -17,10 +17,11 @@ CorpusOptions corpus_options(const RunConfig& config) {
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, const FileSystem& files, const IslandOptions& island,
-                 const IslandLinks& links)
+                 const IslandLinks& links, StrandPlanner& strands)
     : config_(config),
       corpus_(files, config.data.train, corpus_options(config)),
       batches_(corpus_, island.batch, static_cast<std::uint64_t>(config.run.seed)),
+      strands_(strands),
       island_(std::make_unique<Island>(island, links)) {
     if (config.data.validation.empty()) return;
     validation_.emplace(files, config.data.validation, corpus_options(config));
@@ -93,6 +94,9 @@ int Trainer::serve(RankTeam& team) {
                 break;
             case RankOrder::Kind::evaluate:
                 evaluate(order.begin, order.end);
+                break;
+            case RankOrder::Kind::plan_again:
+                plan_again();
                 break;
             case RankOrder::Kind::stop:
                 return order.exit_code;

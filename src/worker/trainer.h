@@ -14,6 +14,7 @@
 #include "data/evaluation_windows.h"
 #include "data/micro_batch.h"
 #include "island/island.h"
+#include "island/strand_planner.h"
 #include "worker/rank_team.h"
 
 namespace atl {
@@ -22,7 +23,7 @@ class Trainer {
   public:
     // All arguments outlive the trainer.
     Trainer(const RunConfig& config, const FileSystem& files, const IslandOptions& island,
-            const IslandLinks& links);
+            const IslandLinks& links, StrandPlanner& strands);
 
     Island& island() { return *island_; }
     const BatchReader& batches() const { return batches_; }
@@ -35,6 +36,10 @@ class Trainer {
     StepResult train(std::int64_t step, std::int64_t block);
     EvaluationResult evaluate(std::int64_t begin, std::int64_t end,
                               const std::function<void()>& after_batch = {});
+
+    // Why the gateway should plan its strands again, now that step took so long; empty to go on.
+    std::string drift(const StepResult& step) { return strands_.add_step(step.seconds); }
+    void plan_again() { strands_.plan_again(*island_); }
 
     // A rank that is not the gateway: executes orders until it is told to stop. Returns the exit code.
     int serve(RankTeam& team);
@@ -51,6 +56,7 @@ class Trainer {
     std::optional<BatchDump> dump_;
     std::optional<Corpus> validation_;
     std::optional<EvaluationWindows> windows_;
+    StrandPlanner& strands_;
     std::unique_ptr<Island> island_;
 };
 

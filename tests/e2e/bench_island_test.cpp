@@ -40,7 +40,7 @@ class BenchIsland : public testing::Test {
             std::erase_if(command, [](const std::string& word) { return word.ends_with("planned"); });
         ChildProcess bench(
             {.command = command, .environment = {}, .output = file("out"), .processors = {}});
-        return bench.wait_for(Milliseconds(60'000)).value_or(ExitStatus{.code = -1});
+        return bench.wait_for(Milliseconds(240'000)).value_or(ExitStatus{.code = -1});
     }
     std::string file(const char* name) const { return (directory_.path() / name).string(); }
     std::string text(const char* name) const { return make_system_file_system()->read_text(file(name)); }
@@ -58,6 +58,9 @@ TEST_F(BenchIsland, executors_agree_to_the_bit_and_memory_is_as_predicted_and_a_
         EXPECT_EQ(report.at("parameters_bit_equal"), true);
         EXPECT_EQ(report.at("peak_bytes_predicted"), report.at("peak_bytes_interleaved"));
         EXPECT_EQ(report.at("not_interleaved"), "");
+        const std::int64_t serial = report.at("peak_bytes_serial"), layer = report.at("peak_bytes_layer");
+        EXPECT_GT(layer, 0);
+        EXPECT_EQ(report.at("peak_bytes_allowed"), serial + std::max(serial * 3 / 100, layer));
         EXPECT_GE(report.at("bound"), report.at("attainable"));
         EXPECT_EQ(report.at("tokens_per_step"), 4 * 48);
         for (const char* mode : {"serial", "barrier", "event"}) {
@@ -98,6 +101,22 @@ TEST_F(BenchIsland, a_plan_is_run_and_agrees_to_the_bit_or_says_why_it_is_serial
     EXPECT_EQ(report.at("parameters_bit_equal"), true);
     EXPECT_FALSE(report.at("plan").get<std::string>().empty());
     EXPECT_EQ(status.code, report.at("not_interleaved") == "" ? 0 : 1) << text("out");
+}
+
+TEST_F(BenchIsland, plans_are_tried_and_the_planners_ingredients_measured_where_asked) {
+    bench("tp = 2\nschedule = \"strands\"\n", {"--planned", "--replay", "--ingredients"});
+    const auto report = nlohmann::json::parse(text("out"));
+    EXPECT_EQ(report.at("gradients_bit_equal"), true);
+    const auto& ingredients = report.at("ingredients");
+    ASSERT_EQ(ingredients.size(), 7U);
+    EXPECT_EQ(ingredients.front().at("name"), "one op after another");
+    for (const auto& ingredient : ingredients) {
+        EXPECT_GT(ingredient.at("predicted_seconds"), 0.0);
+        EXPECT_GT(ingredient.at("median_seconds"), 0.0);
+    }
+    if (!report.contains("tried")) return;  // where the profile promises nothing, nothing is tried
+    EXPECT_EQ(report.at("tried").front().at("plan"), "serial");
+    EXPECT_GE(report.at("tried").size(), 2U);
 }
 
 TEST_F(BenchIsland, a_link_that_cannot_be_is_refused) {

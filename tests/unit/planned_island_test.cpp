@@ -8,58 +8,18 @@
 
 #include "island/island.h"
 #include "island/strand_planning.h"
-#include "support/island_testing.h"
-#include "support/local_island.h"
+#include "support/strand_island.h"
 #include "support/temporary_directory.h"
-#include "support/threads.h"
 
 namespace atl {
 namespace {
 
+using test::different_plans;
+using test::machines;
+using test::slow_link;
+using test::strands;
+using test::train;
 using testing::HasSubstr;
-
-IslandOptions strands(const ParallelShape& parallel, std::int32_t memory_micro_batches = 0) {
-    IslandOptions options = test::small_island(test::small_llama(), 1);
-    options.model.layers = 5;
-    options.batch.sequences_per_step = 6;
-    options.schedule = ScheduleKind::strands;
-    options.parallel = parallel;
-    if (parallel.pp > 1) {
-        options.parallel.chunks = 2;
-        options.parallel.placement = StagePlacement::fold;
-    }
-    options.memory_micro_batches = memory_micro_batches;
-    return options;
-}
-
-// Parameters and moments after three steps, to the bit.
-std::vector<std::vector<float>> train(const IslandOptions& options) {
-    const test::LocalIsland local(options);
-    std::vector<std::vector<float>> state;
-    test::run_ranks(local.size(), [&](std::int32_t rank) {
-        Island island(options, local.links(rank));
-        island.initialise(3);
-        for (int step = 0; step < 3; ++step) EXPECT_TRUE(test::random_step(island, step).applied);
-        for (const TensorKind kind : island.tensor_kinds())
-            island.collect(kind, [&](const TensorSpec&, BufferView whole) {
-                const auto values = whole.as<float>();
-                if (rank == 0) state.emplace_back(values.begin(), values.end());
-            });
-    });
-    return state;
-}
-
-// Machines on which communication is nothing, a third or nearly all, with and without latency.
-std::vector<MachineRates> machines() {
-    std::vector<MachineRates> machines;
-    for (const double bytes_per_second : {1e10, 3e8, 2e7})
-        for (const double latency_seconds : {0.0, 1e-5}) {
-            MachineRates rates{.flops_per_second = 1e11, .memory_bytes_per_second = 1e10};
-            rates.link_intra = rates.point_to_point = {bytes_per_second, latency_seconds};
-            machines.push_back(rates);
-        }
-    return machines;
-}
 
 TEST(PlannedIsland, every_plan_trains_with_the_bits_of_the_serial_step) {
     for (IslandOptions options : {strands({.tp = 2}), strands({.tp = 2}, 3), strands({.tp = 2, .dp = 2}),
@@ -95,10 +55,6 @@ std::vector<StrandPlan> agree(const std::vector<IslandOptions>& options, const S
         plans[place] = *mine.plan;
     });
     return plans;
-}
-
-MachineRates slow_link() {
-    return machines()[2];
 }
 
 TEST(PlannedIsland, ranks_agree_on_the_gateways_plan) {
@@ -202,6 +158,35 @@ TEST(PlannedIsland, one_micro_batch_is_run_as_two_halves_where_that_pays) {
     const auto slow = plan_of(options, costs_of(latency, step_fingerprint(options)));
     EXPECT_FALSE(slow.interleaves);
     EXPECT_THAT(slow.reason, HasSubstr("two halves of it save"));
+}
+
+TEST(PlannedIsland, goes_on_with_the_same_bits_when_its_plan_changes_between_steps) {
+    for (IslandOptions options : {strands({.tp = 2}), strands({.tp = 2, .pp = 2})}) {
+        const auto plans = different_plans(options);
+        ASSERT_EQ(plans.size(), 3U);
+        options.plan = std::make_shared<const StrandPlan>(plans.back());
+        const auto serial = train(options);
+        const test::LocalIsland local(options);
+        std::vector<std::vector<float>> state;
+        test::run_ranks(local.size(), [&](std::int32_t rank) {
+            Island island(options, local.links(rank));
+            island.initialise(3);
+            for (int step = 0; step < 3; ++step) {
+                const bool holds_norm = options.parallel.pp == 1;
+                const auto address_of_norm = [&] {
+                    return holds_norm ? island.tensor(TensorKind::parameter, "model.norm.weight").data : nullptr;
+                };
+                const void* before = address_of_norm();
+                island.set_plan(std::make_shared<const StrandPlan>(plans[static_cast<std::size_t>(step)]));
+                EXPECT_EQ(address_of_norm(), before);
+                EXPECT_TRUE(test::random_step(island, step).applied);
+            }
+            EXPECT_GE(island.predicted_bytes(), island.measured_bytes());
+            auto mine = test::state_of(island);
+            if (rank == 0) state = std::move(mine);
+        });
+        EXPECT_EQ(state, serial);
+    }
 }
 
 TEST(PlannedIsland, too_few_micro_batches_run_serially) {

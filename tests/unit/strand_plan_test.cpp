@@ -10,6 +10,8 @@
 #include "program/checker.h"
 #include "program/plan_drift.h"
 #include "program/plan_strands.h"
+#include "program/planner_ingredients.h"
+#include "program/saved_activations.h"
 #include "program/schedule.h"
 #include "program/text.h"
 #include "program/virtual_executor.h"
@@ -128,6 +130,27 @@ TEST(StrandPlan, keeps_memory_within_a_layer_of_the_serial_step) {
               serial.peak_bytes() + std::max(serial.peak_bytes() * 3 / 100, layer));
 }
 
+TEST(SavedActivations, of_a_layer_are_what_its_forward_writes_and_a_backward_touches) {
+    const Program program = parse_program(
+        "program 1 rank 0\n"
+        "value x input device f32 [8,4]\n"
+        "value w parameter device f32 [4,4]\n"
+        "value g gradient device f32 [4,4]\n"
+        "value kept0 activation device f32 [8,4]\n"
+        "value kept1 activation device f32 [8,4]\n"
+        "value more1 activation device f32 [8,4]\n"
+        "value gone activation device f32 [8,4]\n"
+        "value d activation device f32 [8,4]\n"
+        "op 0 linear x w -> kept0 layer=0 micro_batch=0\n"
+        "op 1 linear kept0 w -> gone layer=0 micro_batch=0\n"
+        "op 2 linear gone w -> kept1 layer=1 micro_batch=0\n"
+        "op 3 linear kept1 w -> more1 layer=1 micro_batch=0\n"
+        "op 4 linear_backward_input more1 w -> d layer=1 micro_batch=0\n"
+        "op 5 linear_backward_weight d kept1 -> g layer=1 micro_batch=0 accumulate=false\n"
+        "op 6 linear_backward_weight d kept0 -> g layer=0 micro_batch=0 accumulate=true\n");
+    EXPECT_EQ(saved_layer_bytes({program}), 8 * 4 * 4) << "of layer 0; layer 1 keeps two";
+}
+
 TEST(StrandPlan, ingredients_add_up_and_end_above_the_bound) {
     const auto steps = steps_of({.tp = 2}, 8, 4);
     const auto ingredients = plan_ingredients(steps.ranks.front(), steps.table, costs());
@@ -136,6 +159,36 @@ TEST(StrandPlan, ingredients_add_up_and_end_above_the_bound) {
         EXPECT_LE(ingredients[i].seconds, ingredients[i - 1].seconds * (1 + 1e-9)) << ingredients[i].name;
     EXPECT_LT(ingredients[5].seconds, 0.9 * ingredients[0].seconds);
     EXPECT_GE(ingredients[5].seconds, ingredients.back().seconds);
+}
+
+TEST(StrandPlan, ingredients_are_plans_of_steps_that_the_checker_proves) {
+    const auto steps = steps_of({.tp = 2}, 5, 4);
+    const auto plans = ingredient_plans(steps.ranks, steps.table, costs());
+    ASSERT_EQ(plans.size(), 7U);
+    EXPECT_FALSE(plans.front().plan.interleaves);
+    for (const auto& [name, mode, plan] : plans) {
+        const auto programs = programs_of(steps, plan);
+        EXPECT_TRUE(check_programs(programs).empty()) << name;
+        EXPECT_DOUBLE_EQ(seconds_of(programs, mode), (IngredientPlan{name, mode, plan}.predicted_seconds())) << name;
+    }
+    EXPECT_LT(plans.back().predicted_seconds(), 0.9 * plans.front().predicted_seconds());
+}
+
+TEST(StrandPlan, candidates_are_different_plans_the_fastest_first) {
+    const auto steps = steps_of({.tp = 2}, 5, 4);
+    const auto plans = candidate_plans(steps.ranks, steps.table, costs(), 3);
+    ASSERT_EQ(plans.size(), 3U);
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        EXPECT_TRUE(plans[i].interleaves);
+        for (std::size_t j = 0; j < i; ++j) {
+            EXPECT_NE(plans[i].hash(), plans[j].hash());
+            EXPECT_GE(plans[i].predicted.event_seconds, plans[j].predicted.event_seconds);
+        }
+    }
+    const auto single = steps_of({.tp = 2}, 2, 1);
+    const auto none = candidate_plans(single.ranks, single.table, costs(), 3);
+    ASSERT_EQ(none.size(), 1U);
+    EXPECT_THAT(none.front().reason, HasSubstr("interleaving needs 2"));
 }
 
 TEST(StrandPlan, stays_serial_with_a_reason_where_interleaving_cannot_pay) {

@@ -1,0 +1,75 @@
+#include "island/strand_planner.h"
+
+#include "core/error.h"
+#include "island/island_programs.h"
+#include "island/measured_plan.h"
+#include "island/strand_planning.h"
+
+namespace atl {
+namespace {
+
+constexpr const char* kLinks = "gloo";
+
+// The plan that was kept, if it is for what runs now.
+std::optional<StrandPlan> kept_plan(const IslandOptions& island, const std::filesystem::path& file,
+                                    const FileSystem& files) {
+    if (!files.exists(file)) return std::nullopt;
+    try {
+        StrandPlan plan = strand_plan_from_json(files.read_text(file), file.string());
+        const IslandOptions cut = plan.halves_micro_batches && may_halve(island) ? with_halves(island) : island;
+        if (difference(step_fingerprint(cut), plan.fingerprint).empty()) return plan;
+    } catch (const UserError&) {  // it is made anew
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+StrandPlanner::StrandPlanner(const IslandLinks& links, FileSystem& files, Kept kept, Log log)
+    : links_(links), files_(files), kept_(std::move(kept)), log_(std::move(log)) {}
+
+void StrandPlanner::plan_at_start(IslandOptions& island) {
+    if (!plans_strands(island)) return;
+    StrandPlan proposal;
+    if (measures_plan(island)) {
+        const auto kept = is_gateway() ? kept_plan(island, kept_.plan, files_) : std::nullopt;
+        const auto said = links_.world->all_gather(kept ? "kept" : "none", island.collective_timeout);
+        proposal = said.front() == "kept" ? kept.value_or(StrandPlan{}) : measure(island);
+    } else if (is_gateway()) {
+        proposal = proposed_plan(island, files_);
+    }
+    agree_on_plan(island, links_, proposal, log_);
+    is_halved_ = island.plan->halves_micro_batches;
+    keep(*island.plan);
+    if (may_halve(island) || links_.world == nullptr) return;  // another plan would give other bits
+    const auto& predicted = island.plan->predicted;
+    const double expected = island.plan->interleaves ? predicted.event_seconds : predicted.serial_seconds;
+    const bool is_foreign = !island.plan_file.empty() || !island.profile_file.empty();
+    drift_.emplace(is_foreign && expected > 0 ? std::optional(expected) : std::nullopt);
+}
+
+std::string StrandPlanner::add_step(double seconds) {
+    return drift_ ? drift_->add_step(seconds) : "";
+}
+
+void StrandPlanner::plan_again(Island& island) {
+    IslandOptions options = island.options();
+    if (is_gateway()) files_.remove_all(kept_.profile);
+    agree_on_plan(options, links_, measure(options), log_);
+    island.set_plan(options.plan);
+    StrandPlan plan = *options.plan;
+    plan.halves_micro_batches = is_halved_;
+    keep(plan);
+    drift_.emplace(std::nullopt);
+}
+
+StrandPlan StrandPlanner::measure(const IslandOptions& island) const {
+    if (is_gateway()) log_.info("[plan] measuring how long ops take, and trying plans of strands");
+    return measure_plan({.island = island, .links = kLinks}, links_, kept_.profile, files_).plan;
+}
+
+void StrandPlanner::keep(const StrandPlan& plan) {
+    if (is_gateway()) files_.write_text_atomically(kept_.plan, to_json(plan));
+}
+
+}  // namespace atl
