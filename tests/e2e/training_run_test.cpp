@@ -394,6 +394,24 @@ TEST_F(TrainingRun, an_island_of_two_ranks_trains_as_one_rank_does) {
     for (const auto& [step, loss] : expected) EXPECT_NEAR(got.at(step), loss, 1e-4 * loss) << "step " << step;
 }
 
+// The plan in the file is for a link on which a step takes seconds, so that any real step drifts from it.
+TEST_F(TrainingRun, strands_are_planned_again_when_steps_drift_from_the_plan_and_train_with_the_same_bits) {
+    std::map<std::string, std::string> changes{
+        {"train.steps", "56"}, {"outer.inner_steps", "14"}, {"train.micro_batch", "1"}, {"island.tp", "2"}};
+    const auto serial = runs_.run("serial", runs_.write_config({"solo"}, changes));
+    changes["island.schedule"] = "\"strands\"";
+    const auto config = runs_.write_config({"solo"}, changes);
+    const std::string plan = runs_.directory("plan.json");
+    ASSERT_TRUE(runs_.call({"plan", config, "--link", "1M", "--out", plan}, "plan").ok()) << runs_.output("plan");
+    const auto strands = runs_.run("strands", config, {"--set", "island.plan=\"" + plan + "\""});
+    ASSERT_TRUE(serial.status.ok()) << serial.log;
+    ASSERT_TRUE(strands.status.ok()) << strands.log;
+    EXPECT_NE(strands.log.find("[plan] planning strands again: 50 steps took"), std::string::npos) << strands.log;
+    EXPECT_NE(strands.log.find("[plan] measuring how long ops take"), std::string::npos) << strands.log;
+    EXPECT_TRUE(std::filesystem::exists(runs_.directory("strands") / "strand_profile_solo.json"));
+    EXPECT_EQ(strands.hash(), serial.hash());
+}
+
 TEST_F(TrainingRun, islands_that_cut_the_model_differently_agree_and_go_on_in_other_layouts) {
     const auto config = runs_.write_config({"east", "west"}, {{"train.steps", "8"}});
     const auto cut = [](const std::string& site, const std::string& degree) {
