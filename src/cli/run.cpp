@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "cli/bring_checkpoint.h"
+#include "cli/kept_run.h"
 #include "cli/launch_plan.h"
 #include "cli/run_summary.h"
 #include "cli/supervisor.h"
@@ -110,6 +111,7 @@ int run(Context& context, const RunOptions& options) {
     config.run.directory = directory.string();
     FileSystem& files = *context.files;
     refuse_to_mix_runs(files, directory, options.resume);
+    check_kept_settings(files, directory, options.resume, config);
     files.create_directories(directory);
     const auto launched =
         launched_rank([](const char* name) -> const char* { return std::getenv(name); }, ::getppid());

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "config/kept_settings.h"
 #include "core/error.h"
 #include "model/model_json.h"
 #include "rounds/messages.h"
@@ -80,7 +81,8 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         .model = model_json(island.options().model),
         .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()},
                                 {"fragments_applied", ref.fragments_applied},
-                                {"progress", to_json(progress)}}
+                                {"progress", to_json(progress)},
+                                {"settings", kept_settings(config)}}
                      .dump(),
     };
     std::map<std::string, Shape> shapes;

@@ -1,6 +1,6 @@
 // What a site writes to disk and finds again: the island's parameters and moments, and the outer state. Stopping
 // and going on from it is the same as never stopping, at any inner step (the part of a round already trained is in
-// the local parameters).
+// the local parameters). The settings that a run keeps for life are written too: src/cli compares them.
 //
 // Sections of a checkpoint (src/checkpoint/FORMAT.md): parameters, moment1, moment2, anchor, outer_momentum,
 // outer_second, residual, pending. Tensors are written whole, whatever the island's layout, so a run goes on under another one.

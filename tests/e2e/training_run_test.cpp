@@ -8,6 +8,7 @@
 #include <set>
 
 #include "data/micro_batch.h"
+#include "core/file_system.h"
 #include "support/training_run.h"
 
 namespace atl::test {
@@ -296,6 +297,29 @@ TEST_F(TrainingRun, a_checkpoint_of_another_directory_is_gone_on_from) {
     const auto losses = runs_.losses("rest", "east");
     EXPECT_FALSE(losses.contains(6));
     EXPECT_EQ(losses.at(7), runs_.losses("whole", "east").at(7));
+}
+
+TEST_F(TrainingRun, a_stopped_run_refuses_another_model_at_once_and_takes_other_rates_and_layouts) {
+    const auto config = runs_.write_config({"solo"}, {});
+    ASSERT_TRUE(runs_.run("run", config, {"--stop-at", "6"}).status.ok());
+    const auto files = make_system_file_system();
+    const std::string before = files->read_text(runs_.directory("run") / "config.toml");
+    // Of a model with as many elements in every tensor, too.
+    const auto refused = runs_.run("run", config, {"--set", "model.heads=4", "--set", "run.seed=7"});
+    EXPECT_EQ(refused.status.code, 2) << refused.log;
+    for (const char* part : {"model.heads = 4: the run has 2", "run.seed = 7: the run has 1", "step_6", "--run-dir"})
+        EXPECT_NE(refused.log.find(part), std::string::npos) << part << "\n" << refused.log;
+    EXPECT_EQ(refused.log.find("[run] site solo"), refused.log.rfind("[run] site solo")) << "started:\n" << refused.log;
+    EXPECT_EQ(files->read_text(runs_.directory("run") / "config.toml"), before);
+    const auto step = (runs_.directory("run") / "checkpoints" / "step_6").string();
+    const auto elsewhere = runs_.run("other", config, {"--set", "model.tied=true", "--resume", step});
+    EXPECT_EQ(elsewhere.status.code, 2) << elsewhere.log;
+    EXPECT_FALSE(std::filesystem::exists(runs_.directory("other")));
+
+    const auto changed =
+        runs_.run("run", config, {"--set", "optim.lr=0.001", "--set", "train.steps=10", "--set", "train.micro_batch=4"});
+    EXPECT_TRUE(changed.status.ok()) << changed.log;
+    EXPECT_EQ(changed.summary.at("steps"), 10);
 }
 
 TEST_F(TrainingRun, a_checkpoint_with_a_flipped_bit_is_named_and_the_one_before_is_used) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "config/kept_settings.h"
 #include "config/key_table.h"
 #include "config/load_config.h"
 #include "config/model_preset.h"
@@ -230,6 +231,24 @@ TEST(Config, nearest_names_forgive_swaps_and_wrong_tables) {
     EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
     EXPECT_EQ(nearest_name("train.lr", {"train.steps", "optim.lr"}), "optim.lr");
     EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST_F(ConfigTest, a_run_keeps_its_model_data_order_and_buffers_and_nothing_else) {
+    const KeptSettings run = kept_settings(load("").config);
+    const auto unkept = [&](std::vector<std::string> overrides) {
+        return unkept_settings(run, kept_settings(load("", std::move(overrides)).config));
+    };
+    for (const char* key : {"run.seed=2", "model.layers=3", "model.kv_heads=2", "model.context=128", "model.tied=true",
+                            "data.end_of_text=0", "train.sequences_per_step=4", "optim.kind=sgd",
+                            "outer.method=adam", "outer.fragments=2", "outer.momentum=0", "exchange.codec=top_k"})
+        EXPECT_EQ(unkept({key}).size(), 1U) << key;
+    for (const char* key : {"optim.lr=0.5", "train.steps=2000", "train.micro_batch=4", "outer.momentum=0.5",
+                            "exchange.codec=int4", "exchange.error_feedback=0", "island.tp=2", "model.init=."})
+        EXPECT_EQ(unkept({key}), std::vector<std::string>()) << key;
+    EXPECT_EQ(unkept({"model.heads=2", "model.hidden=64", "model.ffn=704"}),
+              (std::vector<std::string>{"model.heads = 2: the run has 4", "model.hidden = 64: the run has 256",
+                                        "model.kv_heads = 2: the run has 4"}));
+    EXPECT_EQ(unkept_settings({}, run), std::vector<std::string>());
 }
 
 TEST(Config, the_readme_of_configs_names_every_key_as_the_code_has_it) {
