@@ -88,9 +88,16 @@ std::optional<std::int64_t> checked_count(const Shape& shape) {
     return count;
 }
 
-SafetensorsReader::Entry parse_entry(const std::string& name, const Json& json,
-                                     const std::filesystem::path& path, std::int64_t values_begin,
-                                     std::int64_t file_bytes) {
+// Of a tensor's values, from the first byte after the header.
+struct ByteRange {
+    std::string tensor;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+};
+
+std::pair<SafetensorsReader::Entry, ByteRange> parse_entry(const std::string& name, const Json& json,
+                                                           const std::filesystem::path& path,
+                                                           std::int64_t values_begin, std::int64_t file_bytes) {
     SafetensorsReader::Entry entry;
     std::int64_t begin = 0, end = 0;
     try {
@@ -112,7 +119,24 @@ SafetensorsReader::Entry parse_entry(const std::string& name, const Json& json,
                                fmt::join(entry.shape, ", "), entry.dtype));
     entry.file = path;
     entry.offset_bytes = values_begin + begin;
-    return entry;
+    return {entry, {name, begin, end}};
+}
+
+// The format's rule: every byte of the values belongs to exactly one tensor.
+void check_byte_ranges(std::vector<ByteRange> ranges, std::int64_t values_bytes, const std::filesystem::path& path) {
+    std::ranges::sort(ranges, {}, [](const ByteRange& range) { return std::pair(range.begin, range.end); });
+    std::int64_t next = 0;
+    std::string before = "the header";
+    for (const ByteRange& range : ranges) {
+        if (range.begin != next)
+            fail(path, fmt::format("tensor {} begins at byte {} of the values, {} ends at {}: data_offsets must neither "
+                                   "overlap nor leave holes",
+                                   range.tensor, range.begin, before, next));
+        next = range.end;
+        before = range.tensor;
+    }
+    if (next != values_bytes)
+        fail(path, fmt::format("{} ends at byte {} of the values, the file at {}", before, next, values_bytes));
 }
 
 }  // namespace
@@ -137,12 +161,15 @@ SafetensorsReader::SafetensorsReader(const FileSystem& files, const std::filesys
 void SafetensorsReader::add_file(const FileSystem& files, const std::filesystem::path& path) {
     auto file = files.open(path);
     const auto [header, values_begin] = read_header(*file, path);
+    std::vector<ByteRange> ranges;
     for (const auto& [name, json] : header.items()) {
         if (name == "__metadata__") continue;
-        auto entry = parse_entry(name, json, path, values_begin, file->size_bytes());
+        auto [entry, range] = parse_entry(name, json, path, values_begin, file->size_bytes());
+        ranges.push_back(std::move(range));
         if (!tensors_.emplace(name, std::move(entry)).second)
             fail(path, fmt::format("tensor {} stands in another file too", name));
     }
+    check_byte_ranges(std::move(ranges), file->size_bytes() - values_begin, path);
     files_.emplace(path, std::move(file));
 }
 

@@ -147,6 +147,25 @@ TEST_F(Safetensors, foreign_and_contradictory_files_are_refused) {
     expect_corrupt("data_offsets");
 }
 
+TEST_F(Safetensors, values_that_overlap_or_belong_to_no_tensor_are_refused) {
+    const auto two = [&](const char* first, const char* second, std::size_t bytes) {
+        write_raw(fmt::format(R"({{"x":{{"dtype":"F32","shape":[2],"data_offsets":{}}},)"
+                              R"("y":{{"dtype":"F32","shape":[2],"data_offsets":{}}}}})",
+                              first, second),
+                  std::string(bytes, 'x'));
+    };
+    two("[8,16]", "[0,8]", 16);
+    EXPECT_EQ(SafetensorsReader(files_, path()).tensors().size(), 2U);
+    two("[0,8]", "[4,12]", 12);
+    expect_corrupt("tensor y begins at byte 4 of the values, x ends at 8");
+    two("[0,8]", "[0,8]", 8);
+    expect_corrupt("overlap");
+    two("[0,8]", "[12,20]", 20);
+    expect_corrupt("holes");
+    two("[0,8]", "[8,16]", 20);
+    expect_corrupt("y ends at byte 16 of the values, the file at 20");
+}
+
 TEST_F(Safetensors, a_tensor_of_another_dtype_may_stand_in_the_file_but_not_be_read) {
     write_raw(R"({"mask":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", "ab");
     const SafetensorsReader reader(files_, path());
