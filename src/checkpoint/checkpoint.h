@@ -83,13 +83,16 @@ struct TensorInfo {
 class CheckpointReader {
   public:
     // `path`: a site's directory, or a step's (its first complete site), or a directory of steps (the newest with
-    // a complete site), or a run's directory. An incomplete or missing checkpoint is a UserError that says what is missing.
+    // a complete site), or a run's directory. A path that holds no checkpoint is a UserError; if none of those it holds is
+    // complete, a CorruptDataError says what is wrong with each.
     CheckpointReader(const FileSystem& files, const std::filesystem::path& path);
     ~CheckpointReader();
     CheckpointReader(const CheckpointReader&) = delete;
     CheckpointReader& operator=(const CheckpointReader&) = delete;
 
     const std::filesystem::path& site_directory() const;
+    // What would have been taken before it, were it complete, each with what is wrong: tell people.
+    const std::vector<std::string>& passed_over() const;
     const CheckpointMetadata& metadata() const { return metadata(Rank(0)); }
     const CheckpointMetadata& metadata(Rank rank) const;
     std::int32_t ranks() const;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,21 +14,21 @@
 namespace atl {
 namespace {
 
-// A site's directory for any path a user may name.
-std::filesystem::path find_site(const FileSystem& files, const std::filesystem::path& path) {
+// A site's directory for any path a user may name; `problems` has those that were passed over.
+std::filesystem::path find_site(const FileSystem& files, const std::filesystem::path& path,
+                                std::vector<std::string>& problems) {
     if (!files.exists(path)) throw UserError(fmt::format("[checkpoint] {} doesn't exist", path.string()));
     if (files.exists(part_directory(path, Rank(0)) / kManifestName)) return path;
-    if (files.exists(path / "checkpoints")) return find_site(files, path / "checkpoints");
-    std::vector<std::string> problems;
+    if (files.exists(path / "checkpoints")) return find_site(files, path / "checkpoints", problems);
     std::vector<FoundCheckpoint> candidates = find_checkpoints(files, path);
     if (candidates.empty()) candidates.push_back({path, Step(0), find_sites(files, path)});
     for (const auto& checkpoint : candidates)
         for (const auto& site : checkpoint.sites) {
             if (site.complete()) return site.path;
-            problems.push_back(fmt::format("[checkpoint] {}: {}", site.path.string(), site.problem));
+            problems.push_back(fmt::format("[checkpoint] {} is not complete: {}", site.path.string(), site.problem));
         }
-    if (problems.empty()) problems.push_back(fmt::format("[checkpoint] no checkpoint in {}", path.string()));
-    throw UserError(problems);
+    if (problems.empty()) throw UserError(fmt::format("[checkpoint] no checkpoint in {}", path.string()));
+    throw CorruptDataError(fmt::format("{}", fmt::join(problems, "\n")));
 }
 
 template <class From, class To>
@@ -51,6 +52,7 @@ struct CheckpointReader::State {
     };
 
     std::filesystem::path directory;
+    std::vector<std::string> passed_over;
     std::vector<Part> parts;
     std::vector<TensorInfo> tensors;
     std::map<std::string, std::vector<StoredPiece>> pieces;
@@ -64,7 +66,7 @@ struct CheckpointReader::State {
 
 void CheckpointReader::State::load(const FileSystem& files) {
     const std::string problem = site_problem(files, directory);
-    if (!problem.empty()) throw UserError(fmt::format("[checkpoint] {}: {}", directory.string(), problem));
+    if (!problem.empty()) throw CorruptDataError(fmt::format("[checkpoint] {}: {}", directory.string(), problem));
     std::int32_t ranks = 1;
     for (Rank rank(0); rank.value() < ranks; rank = rank.next()) {
         const auto part = part_directory(directory, rank);
@@ -133,13 +135,17 @@ void CheckpointReader::State::read(const std::string& name, const Box& box, std:
 
 CheckpointReader::CheckpointReader(const FileSystem& files, const std::filesystem::path& path)
     : state_(std::make_unique<State>()) {
-    state_->directory = find_site(files, path);
+    state_->directory = find_site(files, path, state_->passed_over);
     state_->load(files);
 }
 CheckpointReader::~CheckpointReader() = default;
 
 const std::filesystem::path& CheckpointReader::site_directory() const {
     return state_->directory;
+}
+
+const std::vector<std::string>& CheckpointReader::passed_over() const {
+    return state_->passed_over;
 }
 
 const CheckpointMetadata& CheckpointReader::metadata(Rank rank) const {

@@ -116,7 +116,8 @@ void Gateway::load(const site_action::LoadState& order) {
         initialise();
         if (parts_.config.model.init != "random") {
             parts_.team.announce(RankOrder::move(RankOrder::Kind::take_parameters));
-            read_initial_parameters(parts_.files, parts_.config.model.init, island);
+            for (const auto& problem : read_initial_parameters(parts_.files, parts_.config.model.init, island))
+                parts_.log.warning("{}; another is used", problem);
         }
         collect_parameters(local_);
         outer_.begin(local_);

@@ -106,6 +106,9 @@ std::vector<CheckpointRef> offered_checkpoints(const FileSystem& files, const Si
                                                const Log& log) {
     std::vector<CheckpointRef> offered;
     for (const auto& found : find_checkpoints(files, names.checkpoints)) {
+        for (const FoundSite& site : found.sites)
+            if (site.name == names.site && !site.complete())
+                log.warning("{}; the checkpoint of step {} is not used", site.problem, found.step);
         if (!found.complete_for(names.site)) continue;
         const CheckpointReader reader(files, site_directory(names, found.step));
         const auto& metadata = reader.metadata();
@@ -143,7 +146,8 @@ ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpoin
     return read;
 }
 
-void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island) {
+std::vector<std::string> read_initial_parameters(const FileSystem& files, const std::filesystem::path& path,
+                                                 Island& island) {
     const CheckpointReader reader(files, path);
     const std::string section = reader.section("anchor").empty() ? "parameters" : "anchor";
     island.distribute(TensorKind::parameter, [&](const TensorSpec& tensor, BufferView whole) {
@@ -155,6 +159,7 @@ void read_initial_parameters(const FileSystem& files, const std::filesystem::pat
                             path.string(), tensor.name, element_count(tensor.shape)));
         read_into(reader, name, whole);
     });
+    return reader.passed_over();
 }
 
 }  // namespace atl

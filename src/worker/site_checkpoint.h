@@ -48,7 +48,8 @@ struct ReadCheckpoint {
 ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
                                     Island& island, OuterModel& outer);
 
-// Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero.
-void read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island);
+// Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero. Returns what was
+// passed over to find it, for the log.
+std::vector<std::string> read_initial_parameters(const FileSystem& files, const std::filesystem::path& path, Island& island);
 
 }  // namespace atl

@@ -23,6 +23,8 @@ TEST_P(GoldenModel, has_the_loss_that_transformers_computed) {
     const auto got = atoll_.json("eval checkpoint --json --data " + (golden / "tokens.bin").string());
     const double loss = expected.at("loss");
     EXPECT_EQ(got.at("tokens"), expected.at("token_losses").size());
+    EXPECT_EQ(got.at("step"), 0);
+    EXPECT_NE(got.at("checkpoint").get<std::string>().find("site_imported"), std::string::npos);
     EXPECT_NEAR(got.at("loss").get<double>(), loss, 1e-5 * loss);
 }
 

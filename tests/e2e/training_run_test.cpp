@@ -340,6 +340,19 @@ TEST_F(TrainingRun, a_checkpoint_with_a_flipped_bit_is_named_and_the_one_before_
     EXPECT_EQ(again.hash(), whole.hash());
 }
 
+TEST_F(TrainingRun, a_checkpoint_with_a_broken_manifest_is_named_and_the_one_before_is_used) {
+    const auto config = runs_.write_config({"solo"}, {{"checkpoint.interval", "4"}});
+    const auto whole = runs_.run("run", config);
+    const auto manifest = runs_.directory("run") / "checkpoints" / "step_12" / "site_solo" / "rank_0" / "manifest.json";
+    std::ofstream(manifest) << "{";
+    const auto again = runs_.run("run", config);
+    ASSERT_TRUE(again.status.ok()) << again.log;
+    EXPECT_NE(again.log.find(manifest.string()), std::string::npos) << again.log;
+    EXPECT_NE(again.log.find("the checkpoint of step 12 is not used"), std::string::npos) << again.log;
+    EXPECT_NE(again.log.find("going on from the checkpoint of step 8"), std::string::npos) << again.log;
+    EXPECT_EQ(again.hash(), whole.hash());
+}
+
 TEST_F(TrainingRun, single_steps_with_plain_descent_are_synchronous_data_parallelism) {
     const std::map<std::string, std::string> plain{
         {"optim.kind", "\"sgd\""},  {"optim.lr", "0.1"},           {"optim.schedule", "\"constant\""},

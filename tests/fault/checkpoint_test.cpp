@@ -196,7 +196,7 @@ TEST_F(DamagedCheckpoint, a_flipped_bit_names_file_and_tensor_and_spares_the_oth
 TEST_F(DamagedCheckpoint, a_truncated_tensor_file_is_not_a_complete_checkpoint) {
     std::filesystem::resize_file(file("tensors-"), 4 * kElements);
     EXPECT_NE(problem().find("4000 bytes, the manifest says 8000"), std::string::npos) << problem();
-    EXPECT_THROW(CheckpointReader(*files_, step()), UserError);
+    EXPECT_THROW(CheckpointReader(*files_, step()), CorruptDataError);
 }
 
 TEST_F(DamagedCheckpoint, a_missing_tensor_file_is_not_a_complete_checkpoint) {

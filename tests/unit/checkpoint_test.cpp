@@ -202,7 +202,7 @@ TEST_F(Checkpoint, a_site_is_complete_when_all_its_ranks_wrote_the_same_point) {
     try {
         CheckpointReader reader(*files_, step(5));
         FAIL();
-    } catch (const UserError& error) {
+    } catch (const CorruptDataError& error) {
         EXPECT_NE(std::string(error.what()).find("rank 1 wrote another"), std::string::npos) << error.what();
     }
 }
@@ -266,8 +266,19 @@ TEST_F(Checkpoint, reading_what_is_not_there_says_so) {
     expect_problem(checkpoints(), "doesn't exist");
     expect_problem(directory_.path(), "no checkpoint in");
     write_scalar(5, {"a", Rank(0), 2});
-    expect_problem(step(5), "rank_1/manifest.json");
+    EXPECT_THROW(CheckpointReader(*files_, step(5)), CorruptDataError);  // rank_1 is missing
     EXPECT_TRUE(find_checkpoints(*files_, directory_.path() / "none").empty());
+}
+
+TEST_F(Checkpoint, a_newer_one_that_is_broken_is_passed_over_by_name) {
+    for (const std::int64_t number : {4, 6, 8}) write_scalar(number, {"a"});
+    EXPECT_TRUE(CheckpointReader(*files_, checkpoints()).passed_over().empty());
+    files_->write_text_atomically(step(8) / "site_a" / "rank_0" / "manifest.json", "{}");
+    const CheckpointReader reader(*files_, checkpoints());
+    EXPECT_EQ(reader.metadata().step, Step(6));
+    ASSERT_EQ(reader.passed_over().size(), 1U);
+    EXPECT_NE(reader.passed_over()[0].find("step_8/site_a is not complete"), std::string::npos)
+        << reader.passed_over()[0];
 }
 
 TEST_F(Checkpoint, refuses_misuse) {
