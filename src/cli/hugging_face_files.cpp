@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors.h"
 #include "core/error.h"
+#include "core/new_folder.h"
 #include "model/hugging_face.h"
 #include "model/model_json.h"
 
@@ -18,6 +22,7 @@ namespace {
 
 constexpr const char* kConfigName = "config.json";
 constexpr const char* kModelName = "model.safetensors";
+constexpr const char* kHeadName = "lm_head.weight";
 constexpr std::string_view kOptionalPrefix = "transformer.";  // GPT-2's first files lack it
 
 // to[j, i] = from[i, j] for a row-major from[rows, columns].
@@ -49,6 +54,33 @@ std::optional<std::string> stored_name(const SafetensorsReader& reader, const st
     return reader.tensors().contains(bare) ? std::optional(bare) : std::nullopt;
 }
 
+void warn_of_not_finite(const std::string& tensor, std::span<const float> values, std::vector<std::string>& warnings) {
+    const auto wrong = std::ranges::count_if(values, [](float value) { return !std::isfinite(value); });
+    if (wrong > 0)
+        warnings.push_back(fmt::format("{} of {} values of tensor {} are not finite", wrong, values.size(), tensor));
+}
+
+// What a tied head would be read from, where the file holds it apart: other programs take what stands in the file.
+std::optional<std::string> untied_head(const SafetensorsReader& reader, const ModelShape& shape) {
+    if (!shape.tied || !reader.tensors().contains(kHeadName)) return std::nullopt;
+    const auto tensors = hugging_face_tensors(shape);
+    const auto embedding = stored_name(reader, tensors.front().name);
+    if (!embedding) return std::nullopt;
+    const auto values = [&](const std::string& name) {
+        std::vector<float> read(static_cast<std::size_t>(element_count(reader.tensors().at(name).shape)));
+        reader.read(name, read);
+        return read;
+    };
+    const bool equal_shapes = reader.tensors().at(kHeadName).shape == reader.tensors().at(*embedding).shape;
+    if (equal_shapes) {
+        const auto head = values(kHeadName), rows = values(*embedding);
+        if (std::ranges::equal(std::as_bytes(std::span(head)), std::as_bytes(std::span(rows)))) return std::nullopt;
+    }
+    return fmt::format("{} says tie_word_embeddings, and {} differs from {}: say \"tie_word_embeddings\": false, or remove "
+                       "the tensor",
+                       kConfigName, kHeadName, *embedding);
+}
+
 // Every difference between what the model needs and what the files hold.
 void check_tensors(const SafetensorsReader& reader, const ModelShape& shape,
                    const std::filesystem::path& directory) {
@@ -74,6 +106,7 @@ void check_tensors(const SafetensorsReader& reader, const ModelShape& shape,
     for (const auto& [name, entry] : reader.tensors())
         if (!used.contains(name) && !is_ignorable(shape, name))
             complain(fmt::format("tensor {} has no place in a model of this kind", name));
+    if (const auto problem = untied_head(reader, shape)) complain(*problem);
     if (!problems.empty()) throw UserError(problems);
 }
 
@@ -98,16 +131,24 @@ ConvertedModel import_hugging_face(FileSystem& files, const std::filesystem::pat
     const SafetensorsReader reader(files, directory);
     check_tensors(reader, shape, directory);
 
-    CheckpointWriter writer(files, out, {.site = "imported"},
+    NewFolder folder(files, out);
+    CheckpointWriter writer(files, folder.partial(), {.site = "imported"},
                             {.run_id = "imported", .model = model_json(shape)});
     const auto shapes = logical_shapes(shape);
+    std::vector<std::string> warnings;
     for (const auto& tensor : hugging_face_tensors(shape)) {
         const Shape& logical = shapes.at(tensor.tensor);
         auto values = read_tensor(reader, tensor, logical);
+        warn_of_not_finite(tensor.name, values, warnings);
         writer.add("parameters/" + tensor.tensor, logical, view_of(values));
     }
     writer.commit();
-    return {shape, parameter_count(shape), out, "parameters"};
+    folder.commit();
+    return {.shape = shape,
+            .parameters = parameter_count(shape),
+            .directory = out,
+            .section = "parameters",
+            .warnings = warnings};
 }
 
 ConvertedModel export_hugging_face(FileSystem& files, const std::filesystem::path& checkpoint,
@@ -117,21 +158,33 @@ ConvertedModel export_hugging_face(FileSystem& files, const std::filesystem::pat
     const std::string section = reader.section("anchor").empty() ? "parameters" : "anchor";
     const auto shapes = logical_shapes(shape);
     std::vector<SafetensorsEntry> entries;
+    std::vector<std::string> warnings;
+    for (const auto& problem : reader.passed_over())
+        warnings.push_back(fmt::format("{}; taking {}", problem, reader.site_directory().string()));
     for (const auto& tensor : hugging_face_tensors(shape)) {
         const Shape& logical = shapes.at(tensor.tensor);
-        const auto fill = [&reader, &logical, name = section + "/" + tensor.tensor,
-                           transposed = tensor.transposed](std::span<float> values) {
-            if (!transposed) return reader.read(name, values);
-            std::vector<float> ours(values.size());
-            reader.read(name, ours);
-            transpose(ours, logical[0], logical[1], values);
+        const auto fill = [&reader, &logical, &warnings, tensor, name = section + "/" + tensor.tensor](std::span<float> values) {
+            if (tensor.transposed) {
+                std::vector<float> ours(values.size());
+                reader.read(name, ours);
+                transpose(ours, logical[0], logical[1], values);
+            } else {
+                reader.read(name, values);
+            }
+            warn_of_not_finite(tensor.name, values, warnings);
         };
         entries.push_back({tensor.name, shape_in_file(tensor, logical), fill});
     }
-    files.create_directories(out);
-    write_safetensors(files, out / kModelName, entries, {{"format", "pt"}});
-    files.write_text_atomically(out / kConfigName, model_json(shape) + "\n");
-    return {shape, parameter_count(shape), out, section};
+    NewFolder folder(files, out);
+    write_safetensors(files, folder.partial() / kModelName, entries, {{"format", "pt"}});
+    files.write_text_atomically(folder.partial() / kConfigName, model_json(shape) + "\n");
+    folder.commit();
+    return {.shape = shape,
+            .parameters = parameter_count(shape),
+            .directory = out,
+            .section = section,
+            .step = reader.metadata().step.value(),
+            .warnings = warnings};
 }
 
 }  // namespace atl::cli

@@ -1,12 +1,14 @@
 // Models between Hugging Face directories (config.json and safetensors) and Atoll's checkpoints.
 //
-// Memory: one tensor at a time. Errors: UserError with every problem found (what the model asks for and isn't built
+// Memory: one tensor at a time (a tied head and its embedding: two). `out` must be absent or empty, and appears whole or not
+// at all. Errors: UserError with every problem found (what the model asks for and isn't built
 // here, tensors missing, of another shape or unknown); CorruptDataError for damaged files; StorageError.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/file_system.h"
 #include "model/model_shape.h"
@@ -18,6 +20,8 @@ struct ConvertedModel {
     std::int64_t parameters = 0;      // count; tied tensors once
     std::filesystem::path directory;  // what was written
     std::string section;              // of the checkpoint: "parameters" or "anchor"
+    std::int64_t step = 0;            // of the checkpoint
+    std::vector<std::string> warnings = {};  // values that are not finite; newer checkpoints that are broken
 };
 
 // Writes a checkpoint of step 0 with the parameters alone into `out`, as `model.init` and `atoll eval` take it.

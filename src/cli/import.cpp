@@ -20,16 +20,19 @@ using Convert = ConvertedModel (*)(FileSystem&, const std::filesystem::path&, co
 
 int run_conversion(const Context& context, const ConvertOptions& options, Convert convert) {
     const ConvertedModel model = convert(*context.files, options.from, options.out);
+    for (const auto& warning : model.warnings) context.log.warning("{}", warning);
     const char* kind = model.shape.kind == ModelKind::llama ? "llama" : "gpt2";
     if (options.json) {
         const nlohmann::json report = {{"kind", kind},
                                        {"parameters", model.parameters},
                                        {"section", model.section},
+                                       {"step", model.step},
                                        {"out", model.directory.string()}};
         fmt::print("{}\n", report.dump(2));
         return kSuccess;
     }
-    fmt::print("{} with {} parameters written to {}\n", kind, model.parameters, model.directory.string());
+    fmt::print("{} with {} parameters (step {}) written to {}\n", kind, model.parameters, model.step,
+               model.directory.string());
     return kSuccess;
 }
 
@@ -49,13 +52,13 @@ void add_conversion(CLI::App& verb, Context& context, const char* from, const ch
 void add_import(CLI::App& app, Context& context) {
     add_conversion(*app.add_subcommand("import", "Turn a Hugging Face model into a checkpoint"), context,
                    "HF_DIR", "Folder with config.json and safetensors (Llama or GPT-2)",
-                   "The checkpoint to write, for model.init, eval and export", import_hugging_face);
+                   "Folder for the checkpoint, for model.init, eval and export; must be new or empty", import_hugging_face);
 }
 
 void add_export(CLI::App& app, Context& context) {
     add_conversion(*app.add_subcommand("export", "Turn a checkpoint into a Hugging Face model"), context,
                    "CKPT", "A run's folder, its checkpoints, one step of them or an imported model",
-                   "Folder for config.json and model.safetensors", export_hugging_face);
+                   "Folder for config.json and model.safetensors; must be new or empty", export_hugging_face);
 }
 
 }  // namespace atl::cli

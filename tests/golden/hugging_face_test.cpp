@@ -187,6 +187,69 @@ TEST_F(HuggingFace, gpt2_files_without_the_common_prefix_are_read) {
               read(original, "transformer.wte.weight"));
 }
 
+TEST_F(HuggingFace, a_tied_head_that_stands_apart_must_equal_its_embedding) {
+    const SafetensorsReader original(*files_, fixture("hf_llama_tied"));
+    const auto write_with_head = [&](float added) {
+        const auto changed = with_config("hf_llama_tied", Json::object());
+        std::vector<SafetensorsEntry> entries;
+        for (const auto& [name, entry] : original.tensors())
+            entries.push_back({name, entry.shape, [&, name = name](std::span<float> values) { original.read(name, values); }});
+        entries.push_back({"lm_head.weight", original.tensors().at("model.embed_tokens.weight").shape,
+                           [&](std::span<float> values) {
+                               original.read("model.embed_tokens.weight", values);
+                               values.back() += added;
+                           }});
+        write_safetensors(*files_, changed / "model.safetensors", entries, {});
+        return changed;
+    };
+    expect_problem(write_with_head(1), "lm_head.weight differs from model.embed_tokens.weight");
+    EXPECT_EQ(problems_of(write_with_head(0)), std::vector<std::string>());
+}
+
+TEST_F(HuggingFace, nothing_is_written_over_what_is_there) {
+    import_hugging_face(*files_, fixture("hf_gpt2"), path("checkpoint"));
+    std::filesystem::create_directory(path("full"));
+    files_->write_text_atomically(path("full") / "config.json", "mine");
+    EXPECT_THROW(import_hugging_face(*files_, fixture("hf_gpt2"), path("full")), UserError);
+    EXPECT_THROW(export_hugging_face(*files_, path("checkpoint"), path("full")), UserError);
+    EXPECT_THROW(export_hugging_face(*files_, path("checkpoint"), path("full") / "config.json"), UserError);
+    EXPECT_EQ(files_->read_text(path("full") / "config.json"), "mine");
+    EXPECT_EQ(files_->list(path("full")).size(), 1U);
+    EXPECT_FALSE(files_->exists(path("full.partial")));
+    std::filesystem::create_directory(path("empty"));
+    EXPECT_EQ(export_hugging_face(*files_, path("checkpoint"), path("empty")).section, "parameters");
+}
+
+TEST_F(HuggingFace, values_that_are_not_finite_are_told_by_tensor) {
+    const SafetensorsReader original(*files_, fixture("hf_gpt2"));
+    std::vector<SafetensorsEntry> entries;
+    for (const auto& [name, entry] : original.tensors())
+        entries.push_back({name, entry.shape, [&, name = name](std::span<float> values) {
+                               original.read(name, values);
+                               if (name == "transformer.ln_f.bias") values[1] = std::nanf("");
+                           }});
+    const auto changed = with_config("hf_gpt2", Json::object());
+    write_safetensors(*files_, changed / "model.safetensors", entries, {});
+    const std::vector<std::string> expected{"1 of 24 values of tensor transformer.ln_f.bias are not finite"};
+    EXPECT_EQ(import_hugging_face(*files_, changed, path("checkpoint")).warnings, expected);
+    EXPECT_EQ(export_hugging_face(*files_, path("checkpoint"), path("out")).warnings, expected);
+}
+
+TEST_F(HuggingFace, export_names_the_broken_checkpoint_it_passed_over_and_the_step_it_took) {
+    import_hugging_face(*files_, fixture("hf_gpt2"), path("model"));
+    const auto steps = path("run/checkpoints");
+    for (const char* step : {"step_4", "step_8"}) {
+        std::filesystem::create_directories(steps);
+        std::filesystem::copy(path("model"), steps / step, std::filesystem::copy_options::recursive);
+    }
+    EXPECT_EQ(export_hugging_face(*files_, path("run"), path("whole")).warnings, std::vector<std::string>());
+    files_->write_text_atomically(steps / "step_8/site_imported/rank_0/manifest.json", "{");
+    const auto warnings = export_hugging_face(*files_, path("run"), path("broken")).warnings;
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find("step_8/site_imported is not complete"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("taking " + (steps / "step_4/site_imported").string()), std::string::npos) << warnings[0];
+}
+
 TEST(ModelJson, reads_back_what_it_writes) {
     const ModelShape llama{.kind = ModelKind::llama,
                            .layers = 2,
