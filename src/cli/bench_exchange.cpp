@@ -118,7 +118,7 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
         ->check(at_least(1))
         ->capture_default_str();
     verb.add_option("--idle", options->idle_s, "Seconds of silence before each timed round")
-        ->check(CLI::NonNegativeNumber);
+        ->check(number_from_zero());
     verb.add_option("--seed", options->plan.seed, "Of the values")->capture_default_str();
     verb.add_option("--compare", options->compare,
                     "gloo: its all-reduce of the same buffers after each round")

@@ -193,7 +193,7 @@ void add_bench_outer(CLI::App& bench, Context& context) {
         ->check(CLI::IsMember({"tcp", "zmq", "gloo"}))
         ->capture_default_str();
     verb.add_option("--step-seconds", options->plan.step_seconds, "How long an inner step takes")
-        ->check(CLI::PositiveNumber)
+        ->check(number_above_zero())
         ->capture_default_str();
     verb.add_option("--inner-steps", options->inner_steps, "H, or auto; several with commas")
         ->delimiter(',')
@@ -208,15 +208,15 @@ void add_bench_outer(CLI::App& bench, Context& context) {
     verb.add_option("--rate-mbit", options->rates_mbit,
                     "Mbit/s of each site's uplink, emulated; several with commas; 0 = as fast as it goes")
         ->delimiter(',')
-        ->check(CLI::NonNegativeNumber)
+        ->check(number_from_zero())
         ->capture_default_str();
     auto* later_rate = verb.add_option("--later-rate-mbit", options->later_rate_mbit, "Mbit/s from --later-round on")
-                           ->check(CLI::NonNegativeNumber);
+                           ->check(number_from_zero());
     auto* later_round = verb.add_option("--later-round", options->plan.later_round, "Round at which the rate changes")
                             ->check(at_least(0));
     later_rate->needs(later_round);
     later_round->needs(later_rate);
-    verb.add_option("--delay-ms", options->delay_ms, "One way, emulated")->check(CLI::NonNegativeNumber);
+    verb.add_option("--delay-ms", options->delay_ms, "One way, emulated")->check(number_from_zero());
     verb.add_option("--rounds", options->plan.rounds, "Timed rounds")
         ->check(at_least(1))
         ->capture_default_str();

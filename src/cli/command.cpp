@@ -2,9 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace atl::cli {
+namespace {
+
+CLI::Validator number_that(std::function<bool(double)> fits, const std::string& rule) {
+    return CLI::Validator(
+        [fits = std::move(fits), rule](const std::string& text) {
+            double value = 0;
+            if (CLI::detail::lexical_cast(text, value) && fits(value)) return std::string();
+            return fmt::format("{} is no number {}", text, rule);
+        },
+        rule);
+}
+
+}  // namespace
 
 void add_config_options(CLI::App& verb, ConfigOptions& options) {
     verb.add_option("config", options.file, "The run's TOML file")->required()->type_name("CONFIG");
@@ -39,6 +54,19 @@ CLI::Validator at_least(std::int64_t least) {
             return fmt::format("{} is no whole number from {} on", text, least);
         },
         fmt::format(">= {}", least));
+}
+
+CLI::Validator number_between(double least, double most) {
+    return number_that([=](double value) { return value >= least && value <= most; },
+                       fmt::format("{} - {}", least, most));
+}
+
+CLI::Validator number_from_zero() {
+    return number_that([](double value) { return value >= 0 && std::isfinite(value); }, ">= 0");
+}
+
+CLI::Validator number_above_zero() {
+    return number_that([](double value) { return value > 0 && std::isfinite(value); }, "> 0");
 }
 
 std::string version() {

@@ -44,6 +44,10 @@ std::string coordinator_address(const Context& context, const std::string& where
 
 // A check of an option's whole number, and what its help says.
 CLI::Validator at_least(std::int64_t least);
+// The same of any number. CLI11's own ranges let "nan" through.
+CLI::Validator number_between(double least, double most);
+CLI::Validator number_from_zero();
+CLI::Validator number_above_zero();
 
 // The project's version, as `atoll version` prints it.
 std::string version();

@@ -21,8 +21,8 @@ void print_split(const char* name, const SplitSummary& split) {
 int prepare(const Context& context, const PrepareVerb& verb) {
     const PrepareSummary summary = prepare_corpus(*context.files, verb.options);
     if (summary.validation.documents == 0)
-        context.log.warning("no document was held out: {} are too few for --held-out {}",
-                            summary.train.documents, verb.options.held_out);
+        context.log.warning("no document was held out: --held-out {} of {} document(s)", verb.options.held_out,
+                            summary.train.documents);
     if (verb.json) {
         fmt::print("{}", to_json(summary));
         return kSuccess;
@@ -47,16 +47,18 @@ void add_prepare(CLI::App& app, Context& context) {
     command
         .add_option("inputs", options.inputs, "Files and folders: .txt .md .rst .jsonl, also .gz and .zst")
         ->required();
-    command.add_option("--out", options.out, "Folder to create")->required();
+    command.add_option("--out", options.out, "Folder to create; must be new or empty")->required();
     command.add_option("--field", options.field, "Field of JSON lines that holds the text")
         ->capture_default_str();
     command.add_option("--tokenizer", verb->tokenizer, "How text becomes tokens")
         ->check(CLI::IsMember({"bytes"}))
         ->capture_default_str();
     command.add_option("--held-out", options.held_out, "Share of the documents kept for validation")
-        ->check(CLI::Range(0.0, 1.0))
+        ->check(number_between(0, 1))
         ->capture_default_str();
-    command.add_option("--seed", options.seed, "Of the choice of held-out documents")->capture_default_str();
+    command.add_option("--seed", options.seed, "Of the choice of held-out documents")
+        ->check(at_least(0))
+        ->capture_default_str();
     command.add_option("--shard-tokens", options.shard_tokens, "Most tokens in one shard")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
         ->capture_default_str();

@@ -220,21 +220,21 @@ void add_island_options(CLI::App& verb, GeoOptions& options) {
     verb.add_option("--cluster", options.cluster, "Each site's island: a40 or a800, 64 of them")
         ->capture_default_str();
     verb.add_option("--mfu", options.model_flops_utilization, "Share of the island's peak that a step reaches")
-        ->check(CLI::Range(0.001, 1.0))
+        ->check(number_between(0.001, 1.0))
         ->capture_default_str();
     verb.add_option("--step-seconds", options.step_seconds, "Compute of an inner step, instead of --cluster's")
-        ->check(CLI::PositiveNumber);
+        ->check(number_above_zero());
     verb.add_option("--tokens-per-step", options.tokens_per_step, "Of one site; otherwise CONFIG's, or 2^20")
-        ->check(CLI::PositiveNumber);
+        ->check(number_above_zero());
     verb.add_option("--tokens", options.tokens, "Budget of all sites; otherwise 20 per parameter")
-        ->check(CLI::PositiveNumber);
+        ->check(number_above_zero());
 }
 
 void add_outer_options(CLI::App& verb, GeoOptions& options) {
     verb.add_option("--link", options.link, "Rate of each site's link, each way: 200M, 1G, 10Gbit")
         ->capture_default_str();
     verb.add_option("--round-trip", options.round_trip_ms, "Milliseconds between two sites")
-        ->check(CLI::NonNegativeNumber)
+        ->check(number_from_zero())
         ->capture_default_str();
     verb.add_option("--inner-steps", options.inner_steps, "H; otherwise CONFIG's, or 100")->check(at_least(1));
     verb.add_option("--fragments", options.fragments, "Otherwise CONFIG's, or 1")->check(at_least(1));

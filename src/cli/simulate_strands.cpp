@@ -185,10 +185,10 @@ void add_simulate_strands(CLI::App& simulate, Context& context) {
         ->capture_default_str();
     verb.add_option("--context", options->context, "Tokens of a sequence")->check(at_least(64))->capture_default_str();
     verb.add_option("--share", options->point.communication_share, "Of communication in a rank's serial work")
-        ->check(CLI::Range(0.0, 0.95))
+        ->check(number_between(0.0, 0.95))
         ->capture_default_str();
     verb.add_option("--overlap", options->point.overlap_level, "1 hides all, 0 nothing, below 0 it harms")
-        ->check(CLI::Range(-1.0, 1.0))
+        ->check(number_between(-1.0, 1.0))
         ->capture_default_str();
     verb.add_option("--schedule", options->schedule, "With --step: this one beside 1f1b, instead of all")->needs(step);
     verb.add_flag("--all-ranks", options->all_ranks, "A program for every rank instead of one for each pipeline rank");

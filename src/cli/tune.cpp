@@ -216,11 +216,11 @@ void add_tune(CLI::App& app, Context& context) {
         ->type_name("TABLE.KEY=VALUE")
         ->allow_extra_args(false);
     verb.add_option("--step-seconds", options->step_seconds, "Of one inner step; default: as measured")
-        ->check(CLI::PositiveNumber);
+        ->check(number_above_zero());
     verb.add_option("--rate-mbit", options->rate_mbit, "Mbit/s of the slowest site; default: as measured")
-        ->check(CLI::PositiveNumber);
+        ->check(number_above_zero());
     verb.add_option("--round-trip-ms", options->round_trip_ms, "Between the sites; default: as measured")
-        ->check(CLI::PositiveNumber);
+        ->check(number_above_zero());
     verb.add_option("--svg", options->picture, "Draw the curve");
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] {

@@ -25,10 +25,19 @@ bool is_text_file(const std::filesystem::path& path) {
     return std::ranges::find(kExtensions, text_extension(path)) != kExtensions.end();
 }
 
-void list_folder(const std::filesystem::path& folder, std::vector<std::filesystem::path>& paths) {
+void list_folder(const std::filesystem::path& folder, std::vector<std::filesystem::path>& paths,
+                 std::vector<std::string>& problems) {
     std::vector<std::filesystem::path> found;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-        if (entry.is_regular_file() && is_text_file(entry.path())) found.push_back(entry.path());
+    try {
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+            if (!is_text_file(entry.path())) continue;
+            std::error_code error;
+            if (entry.is_regular_file(error)) found.push_back(entry.path());
+            if (error) problems.push_back(fmt::format("{}: {}", entry.path().string(), error.message()));
+        }
+    } catch (const std::filesystem::filesystem_error& error) {
+        problems.push_back(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    }
     std::ranges::sort(found);
     paths.insert(paths.end(), found.begin(), found.end());
 }
@@ -65,7 +74,7 @@ class JsonLines {
                                         path_.string(), number_, field_, fmt::join(names, ", ")));
         }
         if (!value->is_string())
-            throw UserError(fmt::format("{}:{}: field \"{}\" is a {}, must be a string", path_.string(),
+            throw UserError(fmt::format("{}:{}: field \"{}\" must be a string, here it is of type {}", path_.string(),
                                         number_, field_, value->type_name()));
         const auto& text = value->get_ref<const std::string&>();
         if (!text.empty()) sink_(text);
@@ -98,13 +107,19 @@ std::vector<std::filesystem::path> list_text_files(const std::vector<std::filesy
     std::vector<std::filesystem::path> paths;
     std::vector<std::string> problems;
     for (const std::filesystem::path& input : inputs) {
-        if (std::filesystem::is_directory(input)) {
-            list_folder(input, paths);
-        } else if (!std::filesystem::exists(input)) {
+        std::error_code error;
+        const auto status = std::filesystem::status(input, error);
+        if (std::filesystem::is_directory(status)) {
+            list_folder(input, paths, problems);
+        } else if (status.type() == std::filesystem::file_type::not_found) {
             problems.push_back(fmt::format("{}: no such file or folder", input.string()));
+        } else if (!std::filesystem::status_known(status)) {
+            problems.push_back(fmt::format("{}: {}", input.string(), error.message()));
         } else if (!is_text_file(input)) {
             problems.push_back(fmt::format("{}: must end in {}, or one of these and .gz or .zst",
                                            input.string(), fmt::join(kExtensions, ", ")));
+        } else if (!std::filesystem::is_regular_file(status)) {
+            problems.push_back(fmt::format("{}: must be a file or a folder", input.string()));
         } else {
             paths.push_back(input);
         }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/new_folder.h"
 #include "core/random.h"
 #include "data/byte_statistics.h"
 #include "data/document_source.h"
@@ -71,22 +72,14 @@ nlohmann::ordered_json split_json(const SplitSummary& split) {
 
 PrepareSummary prepare_corpus(FileSystem& files, const PrepareOptions& options) {
     const auto paths = list_text_files(options.inputs);
-    if (files.exists(options.out) && !files.list(options.out).empty())
-        throw UserError(
-            fmt::format("{}: has content already; remove it, or choose another --out", options.out.string()));
-    std::filesystem::path partial = (options.out / "").parent_path();  // without a slash at the end
-    partial += ".partial";
-    files.remove_all(partial);
-    files.create_directories(partial);
-    const PrepareSummary summary = write_shards(files, options, paths, partial);
-    if (summary.train.documents == 0) {
-        files.remove_all(partial);
+    NewFolder folder(files, options.out);
+    const PrepareSummary summary = write_shards(files, options, paths, folder.partial());
+    if (summary.train.documents == 0)
         throw UserError(fmt::format("no document is left to train on: {} in {} files, {} of them held out",
                                     summary.validation.documents, summary.files,
                                     summary.validation.documents));
-    }
-    files.write_text_atomically(partial / "corpus.json", to_json(summary));
-    files.rename(partial, options.out);
+    files.write_text_atomically(folder.partial() / "corpus.json", to_json(summary));
+    folder.commit();
     return summary;
 }
 

@@ -33,7 +33,7 @@ TEST_F(CliTest, help_names_the_verbs_and_is_a_success) {
 TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2) {
     for (const char* arguments :
          {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2",
-          "simulate", "simulate ge", "simulate geo", "simulate geo --model lama-1b",
+          "prepare x --held-out nan", "prepare x --out y --seed -1", "prepare . --out ''", "simulate", "simulate ge", "simulate geo", "simulate geo --model lama-1b",
           "simulate geo --model llama-1b --cluster a8000", "simulate geo --model llama-1b --link 3gbt",
           "simulate strands --cluster a4", "simulate strands --step --schedule strnds",
           "simulate strands --svg pictures", "simulate strands --schedule strands", "simulate strands --step --sweep",
@@ -150,6 +150,13 @@ TEST_F(CliTest, prepare_writes_what_it_says_it_wrote) {
     EXPECT_EQ(atoll("prepare a.txt b.md --out corpus").code, 2);  // there already
     atoll_.write("run.toml", "[data]\ntrain = \"corpus/train_*.bin\"\n");
     EXPECT_EQ(atoll("validate run.toml").code, 0);
+    for (const char* arguments :
+         {"prepare a.txt --out b.md", "prepare a.txt --out b.md/corpus", "run run.toml --run-dir b.md"}) {
+        const CommandOutcome refused = atoll(arguments);
+        EXPECT_EQ(refused.code, 2) << arguments;
+        EXPECT_NE(refused.errors.find("b.md is no folder"), std::string::npos) << refused.errors;
+    }
+    EXPECT_EQ(atoll_.read("b.md"), "world!");
 }
 
 TEST_F(CliTest, prepare_tells_missing_inputs_from_corrupt_ones) {
@@ -159,6 +166,7 @@ TEST_F(CliTest, prepare_tells_missing_inputs_from_corrupt_ones) {
     EXPECT_EQ(outcome.code, 1);
     EXPECT_NE(outcome.errors.find("broken.txt.gz, byte"), std::string::npos) << outcome.errors;
     EXPECT_FALSE(std::filesystem::exists(atoll_.path("corpus")));
+    EXPECT_FALSE(std::filesystem::exists(atoll_.path("corpus.partial")));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Text in, shards out: compression, JSON lines, folders, the shard format, the held-out split, the statistics,
 // and what is said about files that are not what they should be.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -119,7 +120,7 @@ TEST_F(DataFilesTest, wrong_json_lines_are_named_with_line_and_reason) {
                     missing.string() + ":2: no field \"text\"; there are: body, id (choose with --field)");
     expect_contains(message_of<UserError>([&] { documents(missing, "id"); }), ":1: no field \"id\"");
     expect_contains(message_of<UserError>([&] { documents(write("b.jsonl", "{\"text\": 5}")); }),
-                    ":1: field \"text\" is a number, must be a string");
+                    ":1: field \"text\" must be a string, here it is of type number");
     expect_contains(message_of<CorruptDataError>([&] { documents(write("c.jsonl", "{\"text\": \"half\n")); }),
                     ":1, byte ");
     expect_contains(message_of<CorruptDataError>([&] { documents(write("d.jsonl", "[1]\n")); }),
@@ -145,6 +146,18 @@ TEST_F(DataFilesTest, inputs_that_cannot_be_read_are_all_reported_at_once) {
     });
     expect_contains(message, "absent: no such file or folder\n");
     expect_contains(message, "program.cpp: must end in .txt, .md, .rst, .jsonl");
+}
+
+TEST_F(DataFilesTest, links_in_a_circle_and_pipes_are_named_and_not_waited_for) {
+    write("in/a.txt", "1");
+    std::filesystem::create_symlink("circle.txt", directory_.path() / "in" / "circle.txt");
+    ASSERT_EQ(::mkfifo((directory_.path() / "pipe.txt").c_str(), 0600), 0);
+    const std::string message = message_of<UserError>([&] {
+        list_text_files({directory_.path() / "in", directory_.path() / "in" / "circle.txt", directory_.path() / "pipe.txt"});
+    });
+    EXPECT_EQ(std::ranges::count(message, '\n'), 2) << message;
+    expect_contains(message, "in/circle.txt: Too many levels of symbolic links");
+    expect_contains(message, "pipe.txt: must be a file or a folder");
 }
 
 TEST_F(DataFilesTest, bytes_survive_the_tokenizer_and_tokens_without_a_byte_do_not) {
@@ -241,6 +254,7 @@ TEST_F(DataFilesTest, a_full_disk_leaves_no_half_prepared_corpus) {
     files_.limit_bytes(5000);
     EXPECT_THROW(prepare_corpus(files_, options), StorageError);
     EXPECT_FALSE(files_.exists(options.out));
+    EXPECT_FALSE(files_.exists(directory_.path() / "out.partial"));
     files_.limit_bytes(std::nullopt);
     EXPECT_EQ(prepare_corpus(files_, options).train.bytes, 10'000);
 }
