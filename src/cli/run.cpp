@@ -15,6 +15,7 @@
 #include "cli/supervisor.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/new_folder.h"
 
 namespace atl::cli {
 namespace {
@@ -110,6 +111,7 @@ int run(Context& context, const RunOptions& options) {
         options.run_directory.empty() ? std::filesystem::path(config.run.directory) : options.run_directory);
     config.run.directory = directory.string();
     FileSystem& files = *context.files;
+    require_folder_or_nothing(directory, options.run_directory.empty() ? "run.directory" : "--run-dir");
     refuse_to_mix_runs(files, directory, options.resume);
     check_kept_settings(files, directory, options.resume, config);
     files.create_directories(directory);

@@ -172,7 +172,7 @@ class CoordinatorServer::Loop {
             const std::string host = wanted.substr(0, wanted.rfind(':'));
             const int error = try_bind(any_port ? host + ":*" : wanted);
             if (error != 0) {
-                throw CommError(fmt::format(
+                throw UserError(fmt::format(
                     "[coordinator] can't listen on {}: {}; choose another coordinator.address, or "
                     "stop who listens there",
                     wanted, zmq_strerror(error)));

@@ -33,7 +33,7 @@ StatusPage::StatusPage(const std::string& address) : server_(std::make_unique<Se
                           response.set_content(server->json, "application/json");
                       });
     if (!server_->http.bind_to_port(address.substr(0, colon), port)) {
-        throw CommError(
+        throw UserError(
             fmt::format("[coordinator] the status page can't listen on {}: is the port taken?", address));
     }
     server_->thread = std::jthread([server = server_.get()] {

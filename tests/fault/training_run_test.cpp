@@ -69,7 +69,7 @@ TEST_F(KilledRun, a_site_without_a_coordinator_gives_up_and_says_where_it_looked
     EXPECT_NE(outcome.log.find("timeouts.startup_ms"), std::string::npos) << outcome.log;
 }
 
-TEST_F(KilledRun, a_site_whose_port_is_taken_ends_the_run_and_names_the_address) {
+TEST_F(KilledRun, a_port_that_is_taken_ends_the_run_as_wrong_input_and_is_named) {
     const int taken = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     ASSERT_EQ(::bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
@@ -77,11 +77,13 @@ TEST_F(KilledRun, a_site_whose_port_is_taken_ends_the_run_and_names_the_address)
     socklen_t size = sizeof(address);
     ASSERT_EQ(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
     const std::string place = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-    const auto outcome = runs_.run("run", runs_.write_config({"east", "west"}, {}),
-                                   {"--set", "site.west.address=\"" + place + "\""});
+    for (const std::string key : {"site.west", "coordinator"}) {
+        const auto outcome = runs_.run(key, runs_.write_config({"east", "west"}, {}),
+                                       {"--set", key + ".address=\"" + place + "\""});
+        EXPECT_EQ(outcome.status.code, 2) << outcome.log;
+        EXPECT_NE(outcome.log.find("can't listen on " + place), std::string::npos) << outcome.log;
+    }
     ::close(taken);
-    EXPECT_EQ(outcome.status.code, 2) << outcome.log;
-    EXPECT_NE(outcome.log.find("can't listen on " + place), std::string::npos) << outcome.log;
 }
 
 TEST_F(KilledRun, a_killed_rank_takes_its_island_down_which_comes_back_as_a_joiner) {
