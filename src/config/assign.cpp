@@ -188,6 +188,14 @@ class Assigner {
 
     void report_unknown(const Setting& setting) {
         if (unknown_tables_.contains(setting.table)) return;  // one complaint is enough
+        const std::vector<std::string> tables = all_tables();
+        if (setting.table.empty() && setting.key == "site")
+            return problems_.add(setting, "sites are written [[site]], one for each");
+        if (setting.table.empty() && std::find(tables.begin(), tables.end(), setting.key) != tables.end())
+            return problems_.add(setting, fmt::format("[{0}] is a table: its keys stand below a line [{0}]", setting.key));
+        const auto* odd = std::get_if<OddValue>(&setting.value);
+        if (odd != nullptr && odd->kind == "table")
+            return problems_.add(setting.where, fmt::format("[{}]", setting.full_name()), "no table stands inside another");
         std::vector<std::string> names = all_names();
         if (setting.table == "site")
             for (const Key<IslandConfig>& key : island_keys())

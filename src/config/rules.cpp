@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -208,6 +210,16 @@ void check_micro_batch(Checker& check, const TrainConfig& train, std::int64_t dp
                   train.micro_batch, dp, who);
 }
 
+// Two can't listen in one place, and those who look for one would find the other.
+void check_distinct_addresses(Checker& check, const RunConfig& config) {
+    std::map<std::string, std::string> users{{config.coordinator.address, "the coordinator"}};
+    for (const SiteConfig& site : config.sites) {
+        if (parse_address(site.address).port <= 0) continue;  // any free port
+        const auto [user, added] = users.emplace(site.address, "site " + site.name);
+        check.require(added, "site." + site.name + ".address", site.address, "{} has this address", user->second);
+    }
+}
+
 void check_sites(Checker& check, const RunConfig& config) {
     std::set<std::string> seen;
     for (const SiteConfig& site : config.sites) {
@@ -266,8 +278,15 @@ void check_strand_files(Checker& check, const IslandConfig& island, const std::s
 }
 
 void check_patterns(Checker& check, const std::string& key, const std::vector<std::string>& patterns) {
-    for (const std::string& pattern : patterns)
-        check.require(!glob(pattern).empty(), key, "\"" + pattern + "\"", "no such file");
+    for (const std::string& pattern : patterns) {
+        const auto paths = glob(pattern);
+        check.require(!paths.empty(), key, "\"" + pattern + "\"", "no such file");
+        for (const auto& path : paths) {
+            std::error_code error;
+            check.require(std::filesystem::is_regular_file(path, error), key, "\"" + pattern + "\"",
+                          "{} is no file of token shards", path.string());
+        }
+    }
 }
 
 }  // namespace
@@ -281,6 +300,7 @@ void check_combinations(const RunConfig& config, const Origins& origins, Problem
     check_island(check, config, config.island, "island.");
     check_micro_batch(check, config.train, config.island.dp, "[island]");
     check_sites(check, config);
+    check_distinct_addresses(check, config);
     check_address(check, "coordinator.address", config.coordinator.address, config.security.mode);
     check_timeouts(check, config.timeouts);
 }
@@ -289,8 +309,9 @@ void check_files(const RunConfig& config, const Origins& origins, Problems& prob
     Checker check(origins, problems);
     check_patterns(check, "data.train", config.data.train);
     check_patterns(check, "data.validation", config.data.validation);
+    std::error_code error;
     if (config.model.init != "random")
-        check.require(!glob(config.model.init).empty(), "model.init", "\"" + config.model.init + "\"",
+        check.require(std::filesystem::is_directory(config.model.init, error), "model.init", "\"" + config.model.init + "\"",
                       "must be \"random\" or the directory of a checkpoint: no such directory");
     check_strand_files(check, config.island, "island.");
     for (const SiteConfig& site : config.sites)

@@ -154,6 +154,10 @@ bool has_name(const SiteSettings& site, const std::string& name) {
 }
 
 void override_site(const std::string& name, Setting setting, Settings& settings, Problems& problems) {
+    // Without any [[site]] there is one of this name.
+    if (settings.sites.empty())
+        settings.sites.push_back(
+            {setting.where, {{"site", "name", std::string("local"), "\"local\"", setting.where}}});
     const auto site = std::find_if(settings.sites.begin(), settings.sites.end(),
                                    [&](const SiteSettings& entry) { return has_name(entry, name); });
     if (site != settings.sites.end()) return site->settings.push_back(std::move(setting));
@@ -162,10 +166,8 @@ void override_site(const std::string& name, Setting setting, Settings& settings,
         for (const Setting& known : entry.settings)
             if (known.key == "name" && std::holds_alternative<std::string>(known.value))
                 names.push_back(std::get<std::string>(known.value));
-    const std::string nearest = nearest_name(name, names);
     problems.add(setting.where, fmt::format("site.{}.{} = {}", name, setting.key, setting.printed),
-                 nearest.empty() ? "the config has no [[site]]"
-                                 : fmt::format("unknown site; nearest known site: {}", nearest));
+                 fmt::format("unknown site; nearest known site: {}", nearest_name(name, names)));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace atl {
 
 std::vector<std::filesystem::path> glob(const std::string& pattern) {
+    std::error_code error;
+    if (std::filesystem::exists(pattern, error)) return {pattern};
     ::glob_t matches{};
     std::vector<std::filesystem::path> paths;
     if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches) == 0)

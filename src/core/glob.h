@@ -9,7 +9,7 @@
 
 namespace atl {
 
-// What exists and matches, sorted by bytes; a pattern without wildcards matches itself.
+// What exists and matches, sorted by bytes. The path of something that exists matches itself alone, whatever is in its name.
 std::vector<std::filesystem::path> glob(const std::string& pattern);
 
 }  // namespace atl

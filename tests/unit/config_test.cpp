@@ -12,6 +12,7 @@
 #include "config/nearest_name.h"
 #include "config/rules.h"
 #include "core/error.h"
+#include "core/glob.h"
 #include "support/temporary_directory.h"
 
 namespace atl {
@@ -192,12 +193,24 @@ TEST_F(ConfigTest, wrong_overrides_are_named_as_such_all_at_once) {
     EXPECT_EQ(
         report("", {"train.step=20", "train.steps=many", "steps=3", "site.oslo.threads=1", "trian.steps=1"}),
         "--set: steps=3: must be table.key=value\n"
-        "--set: site.oslo.threads = 1: the config has no [[site]]\n"
+        "--set: site.oslo.threads = 1: unknown site; nearest known site: local\n"
         "--set: train.step = 20: unknown key; nearest known key: train.steps\n"
         "--set: train.steps = many: must be an integer\n"
         "--set: trian.steps = 1: unknown key; nearest known key: train.steps");
     EXPECT_EQ(report("[[site]]\nname = \"oslo\"", {"site.olso.threads=1"}),
               "--set: site.olso.threads = 1: unknown site; nearest known site: oslo");
+}
+
+TEST_F(ConfigTest, the_site_that_is_there_without_being_written_takes_overrides) {
+    EXPECT_EQ(load("", {"site.local.threads=3"}).config.sites.at(0).island.threads, 3);
+}
+
+TEST_F(ConfigTest, a_path_that_exists_is_no_pattern) {
+    const auto shard = write("shard[1].bin", "");
+    const auto other = write("shard1.bin", "");
+    EXPECT_EQ(glob(shard.string()), std::vector<std::filesystem::path>{shard});
+    EXPECT_EQ(glob((shard.parent_path() / "shard[12].bin").string()), std::vector<std::filesystem::path>{other});
+    EXPECT_EQ(report("[data]\ntrain = \"" + shard.string() + "\"\n"), "accepted");
 }
 
 TEST_F(ConfigTest, files_are_looked_for_only_when_asked) {
