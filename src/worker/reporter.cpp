@@ -1,5 +1,7 @@
 #include "worker/reporter.h"
 
+#include <algorithm>
+
 #include "metrics/progress.h"
 
 namespace atl {
@@ -13,7 +15,8 @@ Reporter::Reporter(ReporterOptions options, const RunConfig& config, FileSystem&
       log_(std::move(log)),
       metrics_(files, options_.run_directory / "metrics" / (options_.site + ".jsonl")),
       board_(files, options_.run_directory / "tensorboard", options_.site, clock),
-      start_(clock.now()) {}
+      start_(clock.now()),
+      peak_(options_.matmul_peak_flops_per_second) {}
 
 void Reporter::step_done(std::int64_t steps_done, double learning_rate, const StepResult& result) {
     if (first_step_ < 0) first_step_ = steps_done - 1;
@@ -26,12 +29,14 @@ void Reporter::step_done(std::int64_t steps_done, double learning_rate, const St
     ++interval_steps_;
     site_tokens_ += result.tokens;
     step_seconds_ += result.seconds;
+    // On a busy machine the products at the start may have been slower than what whole steps reach later.
+    if (result.seconds > 0) peak_ = std::max(peak_, options_.flops_per_step / result.seconds);
     if (steps_done % config_.monitor.log_interval != 0 && steps_done != config_.train.steps) return;
 
     train_loss_ = interval_.mean_loss();
     const double tokens_per_second = static_cast<double>(interval_.tokens) / interval_.seconds;
     const double utilization = options_.flops_per_step * static_cast<double>(interval_steps_) /
-                               interval_.seconds / options_.matmul_peak_flops_per_second;
+                               interval_.seconds / peak_;
     log_.info("{}", progress_line({.step = steps_done,
                                    .steps = config_.train.steps,
                                    .elapsed_seconds = elapsed_seconds(),
@@ -142,7 +147,7 @@ void Reporter::finished(std::int64_t parameters, std::int64_t steps_done, std::i
         summary.tokens_per_second = static_cast<double>(site_tokens_) / elapsed_seconds();
         summary.compute_utilization = step_seconds_ / elapsed_seconds();
         summary.model_flops_utilization =
-            options_.flops_per_step * steps / step_seconds_ / options_.matmul_peak_flops_per_second;
+            options_.flops_per_step * steps / step_seconds_ / peak_;
     }
     summary.payload_bytes_sent = totals.payload_bytes_sent;
     summary.wire_bytes_sent = totals.wire_bytes_sent;

@@ -75,6 +75,7 @@ class Reporter {
     MetricsLog metrics_;
     TensorBoardWriter board_;
     TimePoint start_;
+    double peak_;  // FLOP/s of the whole island, as far as it has been seen
     std::int64_t first_step_ = -1;
     // Since the last line.
     StepResult interval_;

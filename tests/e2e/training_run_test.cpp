@@ -59,6 +59,8 @@ TEST_F(TrainingRun, two_sites_end_with_equal_parameters_and_a_full_summary) {
     EXPECT_EQ(outcome.summary.at("steps"), 12);
     EXPECT_EQ(outcome.summary.at("rounds"), 3);
     EXPECT_EQ(outcome.summary.at("tokens"), 2 * 12 * 4 * 32);
+    for (const char* site : {"east", "west"})
+        EXPECT_LE(sites.at(site).at("model_flops_utilization"), 1.0) << "also where the machine was busy at the start";
     EXPECT_GT(outcome.summary.at("payload_bytes_sent"), 0);
     EXPECT_GT(outcome.summary.at("val_loss"), 0.0);
     const auto losses = runs_.losses("two", "east");
