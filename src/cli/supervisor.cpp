@@ -161,10 +161,16 @@ int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& opti
                       wrong_input->group().name);
             break;
         }
-        const bool is_over = std::ranges::any_of(
+        const auto leader = std::ranges::find_if(
             running, [](const Group& group) { return group.group().leads && group.exit_code().has_value(); });
-        if (!is_over) continue;
-        if (!over_since) over_since = clock.now();
+        if (leader == running.end()) continue;
+        if (!over_since) {
+            over_since = clock.now();
+            // Who was in the run knows that it is over; who never was would wait for a leader that does not come.
+            if (leader->exit_code() != 0)
+                for (auto& group : running)
+                    if (&group != &*leader) group.send_signal(SIGTERM);
+        }
         for (auto& group : running)
             if (group.is_down() || clock.now() - *over_since > options.patience) group.abandon();
     }

@@ -27,7 +27,8 @@ struct SupervisedGroup {
     int restarts = 0;
     bool essential = true;       // the run ends when all essential groups have ended
     bool gets_interrupt = true;  // is told of an interrupt, and ends by itself
-    bool leads = false;  // when it has ended, so has the run: the others end within `patience` or are stopped
+    // When it has ended, so has the run: the others, told so if it failed, end within `patience` or are stopped.
+    bool leads = false;
 };
 
 struct SupervisorOptions {

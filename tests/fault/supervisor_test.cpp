@@ -95,6 +95,17 @@ TEST_F(SupervisorTest, a_group_that_comes_back_too_late_is_not_waited_for) {
         0);
 }
 
+TEST_F(SupervisorTest, a_leader_that_failed_does_not_leave_the_others_waiting) {
+    const auto ready = file("ready");
+    auto leader = shell_group({"until [ -e " + ready + " ]; do :; done; exit 1"}, 0);
+    leader.leads = true;
+    leader.essential = false;
+    const auto site =
+        shell_group({"trap 'echo told >> " + file("told") + "; exit 0' TERM; : > " + ready + "; while :; do :; done"}, 0);
+    EXPECT_EQ(supervise({site, leader}, kQuick, log_), 1);
+    EXPECT_EQ(lines("told"), 1);
+}
+
 TEST_F(SupervisorTest, a_group_that_is_not_essential_is_stopped_with_the_run) {
     auto coordinator = shell_group({"exec sleep 1000"}, 0);
     coordinator.essential = false;

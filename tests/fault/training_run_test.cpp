@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "support/training_run.h"
 
 namespace atl::test {
@@ -28,7 +30,11 @@ class KilledRun : public testing::Test {
 TEST_F(KilledRun, a_site_killed_in_a_round_comes_back_and_all_agree_in_the_end) {
     auto process = runs_.start("run", runs_.write_config({"east", "west"}, long_enough_));
     ASSERT_TRUE(runs_.wait_for_text("run", "round 1 committed")) << runs_.output("run");
-    kill_one({"atoll-worker", runs_.directory("run").string(), "--site west"});
+    const pid_t west = find_processes({"atoll-worker", runs_.directory("run").string(), "--site west"}).at(0);
+    std::ifstream variables("/proc/" + std::to_string(west) + "/environ");
+    EXPECT_NE(std::string(std::istreambuf_iterator<char>(variables), {}).find("GOMP_SPINCOUNT=1000"), std::string::npos)
+        << "a thread that waits must not keep the one it waits for from running";
+    ASSERT_EQ(::kill(west, SIGKILL), 0);
     const auto outcome = runs_.finish("run", process);
     ASSERT_TRUE(outcome.status.ok()) << outcome.log;
     EXPECT_EQ(outcome.summary.at("steps"), 4000);
