@@ -117,9 +117,9 @@ class ControlClient::Connection {
         std::optional<View> newest;
         zmq::message_t message;
         while (socket_ && socket_->recv(message, zmq::recv_flags::dontwait)) {
-            last_heard_ = clock_.now();
             try {
                 View view = decode_view({static_cast<const std::byte*>(message.data()), message.size()});
+                last_heard_ = clock_.now();  // whoever else has the port now is no reason to stay
                 const bool newer = !newest || view.term > newest->term ||
                                    (view.term == newest->term && view.version >= newest->version);
                 if (newer) newest = std::move(view);

@@ -181,6 +181,10 @@ class Coordinator : public ::testing::Test {
         files_->write_text_atomically(file_, kConfig);
         config_ = load_config(*files_, {.file = file_, .overrides = {}}).config;
     }
+    void TearDown() override {
+        const auto output = directory_.path() / "coordinator.out";
+        if (HasFailure() && files_->exists(output)) std::printf("%s\n", files_->read_text(output).c_str());
+    }
     ServerOptions server_options() const {
         ServerOptions options;
         options.protocol = coordinator_options(config_, std::nullopt);
