@@ -15,10 +15,12 @@ namespace {
 constexpr Milliseconds kTick{10};
 constexpr int kEventsPerTurn = 32;
 
-std::vector<Peer> peers_of(const View& view, SiteId self) {
+// Nobody, while another process has this site's name: it would break that one's connections.
+std::vector<Peer> peers_of(const View& view, const SiteInfo& self) {
     std::vector<Peer> peers;
+    if (view.name_is_taken(self)) return peers;
     for (const SiteView& site : view.sites) {
-        if (site.info.id == self || is_gone(site.standing)) continue;
+        if (site.info.id == self.id || is_gone(site.standing)) continue;
         peers.push_back({site.info.id, site.info.incarnation, site.info.address});
     }
     return peers;
@@ -178,7 +180,13 @@ void SiteDriver::apply(const SiteDecision& decision, const site_action::ApplyCom
 }
 
 void SiteDriver::take_view(View view) {
-    const std::vector<Peer> peers = peers_of(view, transport_.self());
+    const bool is_taken = view.name_is_taken(options_.site.self) &&
+                          view.find(options_.site.self.id)->standing != Standing::suspect;
+    if (is_taken && !name_is_taken_)
+        log_.warning("[exchange] another process is in the run as site {}: this one waits until that one is gone",
+                     options_.site.self.name);
+    name_is_taken_ = is_taken;
+    const std::vector<Peer> peers = peers_of(view, options_.site.self);
     if (!same_peers(peers, peers_)) {
         peers_ = peers;
         transport_.set_peers(peers);

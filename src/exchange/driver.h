@@ -150,6 +150,7 @@ class SiteDriver {
     std::deque<WorkerOrder> orders_;
     std::uint64_t work_ = 0;
     std::vector<Peer> peers_;
+    bool name_is_taken_ = false;
     TimePoint next_tick_{};
     TimePoint next_report_{};
     bool stopped_ = false;

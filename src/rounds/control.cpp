@@ -39,6 +39,11 @@ const SiteView* View::find(SiteId site) const {
     return nullptr;
 }
 
+bool View::name_is_taken(const SiteInfo& own) const {
+    const SiteView* known = find(own.id);
+    return known != nullptr && known->info.incarnation != own.incarnation && !is_gone(known->standing);
+}
+
 std::string View::called(SiteId site) const {
     const SiteView* known = find(site);
     return known != nullptr ? known->info.name : fmt::format("{}", site);

@@ -104,6 +104,13 @@ struct Evaluation {
     bool operator==(const Evaluation&) const = default;
 };
 
+// All packets that make its mean are here: others can have them.
+struct KeptFragment {
+    Round round;
+    FragmentId fragment;
+    bool operator==(const KeptFragment&) const = default;
+};
+
 struct Report {
     std::string run_id;
     SiteInfo site;
@@ -118,6 +125,7 @@ struct Report {
     std::uint64_t progress = 0;  // grows whenever anything moved: a step, a packet, a piece of state
     bool leaving = false;        // wants to leave at the next quiescent point
     std::vector<FragmentReport> fragments;
+    std::vector<KeptFragment> kept;  // of this round and the one before
     std::optional<RoundCost> last_cost;  // of the newest round it contributed to and applied
     std::optional<Evaluation> evaluation;  // of the newest round that it evaluated, its share
     std::optional<Hello> hello;
@@ -177,6 +185,8 @@ struct View {
     bool operator==(const View&) const = default;
 
     const SiteView* find(SiteId site) const;
+    // Another process is in the run under this one's name. It has the name until it is gone.
+    bool name_is_taken(const SiteInfo& own) const;
     std::string called(SiteId site) const;  // its name, or its number while it has never been seen
     const AttemptPlan* attempt(FragmentId fragment) const;
     const std::vector<Commit>& commits_of(Round round) const;  // as far as the view has them

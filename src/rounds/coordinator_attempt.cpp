@@ -47,6 +47,7 @@ void CoordinatorState::Data::advance_attempts(TimePoint now) {
         const KnownSite* known = membership.find(site.site);
         const bool stateless = known != nullptr && known->report.sequence > 0 && !known->report.has_state();
         if (site.contributes && stateless) remove(site.site, "it no longer holds the state of this round");
+        if (known != nullptr && is_cut_off_from_state(*known)) remove(site.site, "nobody keeps the packets it lacks");
     }
     if (everybody_stopped(round->plan)) {
         end(0, false, fmt::format("stopped at step {} as told", *round->plan.stop_step));

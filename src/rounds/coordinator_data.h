@@ -52,6 +52,7 @@ class CoordinatorState::Data {
     bool has_base_state(const KnownSite& site) const;  // holds what the next round begins with, or will
     // Does anybody who is there still hold the packets of the round's commits from this one on?
     bool packets_are_kept(const RoundRecord& round, std::int64_t from) const;
+    bool is_cut_off_from_state(const KnownSite& site) const;
     bool anybody_has_state() const;
     bool anybody_suspect() const;
     bool start_complete(TimePoint now) const;  // all who could begin have, or their time is up

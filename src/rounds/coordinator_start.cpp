@@ -23,16 +23,20 @@ bool CoordinatorState::Data::has_base_state(const KnownSite& site) const {
 
 // Without them a site that has not applied them is lost.
 bool CoordinatorState::Data::packets_are_kept(const RoundRecord& round, std::int64_t from) const {
-    const auto holds = [&](SiteId member) {
-        const KnownSite* site = membership.find(member);
-        const SitePlan* then = round.plan.find(member);
-        return site != nullptr && site->live() && then != nullptr &&
-               site->info.incarnation == then->incarnation && site->report.has_state() &&
-               site->report.round >= round.plan.round;
-    };
     return std::all_of(round.commits.begin() + from, round.commits.end(), [&](const Commit& commit) {
-        return std::any_of(commit.members.begin(), commit.members.end(), holds);
+        return std::any_of(membership.sites().begin(), membership.sites().end(), [&](const auto& entry) {
+            const std::vector<KeptFragment>& kept = entry.second.report.kept;
+            const KeptFragment needed{commit.round, commit.fragment};
+            return entry.second.live() && std::find(kept.begin(), kept.end(), needed) != kept.end();
+        });
     });
+}
+
+// It would wait for ever: those it could ask have begun anew from a checkpoint. When the run has gone on without it, it
+// fetches a newer state.
+bool CoordinatorState::Data::is_cut_off_from_state(const KnownSite& site) const {
+    const bool has_state = site.live() && site.report.sequence > 0 && site.report.has_state();
+    return has_state && !anybody_suspect() && !has_base_state(site);
 }
 
 bool CoordinatorState::Data::anybody_has_state() const {
@@ -55,6 +59,9 @@ void CoordinatorState::Data::advance_start(TimePoint now) {
         // Whoever could load the chosen checkpoint may be gone: choose again.
         const CheckpointRef chosen{start_from->step, start_from->round, start_from->state_hash,
                                    start_from->fragments_applied};
+        // What was committed since then, and is kept by nobody, leaves no way on from it.
+        const RoundRecord* open = open_record();
+        const bool leads_on = open == nullptr || std::ssize(open->commits) <= start_from->fragments_applied;
         const bool loadable =
             start_from->kind == StartFrom::Kind::initial ||
             std::any_of(membership.sites().begin(), membership.sites().end(), [&](const auto& entry) {
@@ -62,7 +69,7 @@ void CoordinatorState::Data::advance_start(TimePoint now) {
                 return site.live() && site.hello &&
                        std::count(site.hello->checkpoints.begin(), site.hello->checkpoints.end(), chosen) > 0;
             });
-        if (loadable) return;
+        if (loadable && leads_on) return;
         start_from.reset();
         start_deadline.reset();
     }
@@ -72,9 +79,8 @@ void CoordinatorState::Data::advance_start(TimePoint now) {
 void CoordinatorState::Data::choose_start_point(TimePoint now) {
     std::map<SiteId, std::vector<CheckpointRef>> offers;
     for (const auto& [id, site] : membership.sites()) {
-        if (site.live() && site.hello && site.report.phase == Phase::starting) {
-            offers[id] = site.hello->checkpoints;
-        }
+        // Whatever state it has is of no use: nobody has one that the run can go on from.
+        if (site.live() && site.hello) offers[id] = site.hello->checkpoints;
     }
     if (!start_deadline) start_deadline = now + options.timeouts.join;
     const bool all_there = offers.size() == options.site_names.size();

@@ -317,6 +317,14 @@ Evaluation read_evaluation(Fields fields) {
     return evaluation;
 }
 
+KeptFragment read_kept(Fields fields) {
+    KeptFragment kept;
+    kept.round = fields.id<Round>("round");
+    kept.fragment = fields.id<FragmentId>("fragment");
+    fields.done();
+    return kept;
+}
+
 Report report_of(const nlohmann::json& body) {
     Fields fields(body, "report");
     Report report;
@@ -333,6 +341,7 @@ Report report_of(const nlohmann::json& body) {
     report.progress = fields.unsigned_integer("progress");
     report.leaving = fields.boolean("leaving");
     report.fragments = read_list(fields, "fragments", read_fragment_report);
+    report.kept = read_list(fields, "kept", read_kept);
     report.last_cost = read_optional(fields, "last_cost", read_cost);
     report.evaluation = read_optional(fields, "evaluation", read_evaluation);
     report.hello = read_optional(fields, "hello", read_hello);

@@ -38,6 +38,10 @@ Json write(const Complaint& complaint) {
 Json write(const ContributionFacts& facts) {
     return {{"finite", facts.finite}, {"tensor_norms", facts.tensor_norms}};
 }
+Json write(const KeptFragment& kept) {
+    return {{"round", write(kept.round)}, {"fragment", write(kept.fragment)}};
+}
+
 Json write(const FragmentReport& fragment) {
     return {{"fragment", write(fragment.fragment)},
             {"attempt", write(fragment.attempt)},
@@ -201,6 +205,7 @@ nlohmann::json message_json(const Report& report) {
             {"progress", report.progress},
             {"leaving", report.leaving},
             {"fragments", write_list(report.fragments)},
+            {"kept", write_list(report.kept)},
             {"last_cost", report.last_cost ? write(*report.last_cost) : Json()},
             {"evaluation", report.evaluation ? write(*report.evaluation) : Json()},
             {"hello", report.hello ? write(*report.hello) : Json()}};

@@ -41,7 +41,7 @@ struct SiteState::Data {
     void check_holding();
     void ask_again(TimePoint now);
     void ask_owing_peers(FragmentExchange& exchange, TimePoint now);
-    void ask_committed_members(const Commit& commit, FragmentExchange& exchange, TimePoint now);
+    void ask_for_committed(const Commit& commit, FragmentExchange& exchange, TimePoint now);
     bool owes(const FragmentExchange& exchange, SiteId peer) const;
     FragmentExchange& exchange(FragmentId fragment);
     FragmentExchange* turn();  // the exchange of the fragment whose turn it is, if anything is known of it

@@ -174,16 +174,20 @@ void SiteState::Data::ask_owing_peers(FragmentExchange& exchange, TimePoint now)
     }
 }
 
-void SiteState::Data::ask_committed_members(const Commit& commit, FragmentExchange& exchange, TimePoint now) {
+void SiteState::Data::ask_for_committed(const Commit& commit, FragmentExchange& exchange, TimePoint now) {
     if (committed_asked && now - *committed_asked < options.resend) return;
     committed_asked = now;
-    std::vector<SiteId> members = commit.members;
-    std::erase_if(members, [&](SiteId member) {
-        const SiteView* site = view.find(member);
-        return member == self() || site == nullptr || is_gone(site->standing);
-    });
-    if (members.empty()) return;
-    const SiteId from = members[committed_turn++ % members.size()];
+    // Those that it waited for first; they may have begun anew since, and others have fetched it from them.
+    std::vector<SiteId> holders;
+    for (const bool member : {true, false}) {
+        for (const SiteView& site : view.sites) {
+            const bool is_member = std::ranges::find(commit.members, site.info.id) != commit.members.end();
+            if (is_member == member && site.info.id != self() && !is_gone(site.standing))
+                holders.push_back(site.info.id);
+        }
+    }
+    if (holders.empty()) return;
+    const SiteId from = holders[committed_turn++ % holders.size()];
     std::vector<PacketKey> keys;
     for (const Contributor& contributor : commit.contributors) {
         for (PacketKey key : exchange.missing_from(contributor.site)) {

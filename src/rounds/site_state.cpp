@@ -214,7 +214,14 @@ Report SiteState::Data::make_report() {
     report.last_cost = last_cost;
     report.evaluation = evaluation;
     if (!view.hello_known) report.hello = options.hello;
-    if (!plan || !has_state()) return report;
+    if (!has_state()) return report;
+    const auto keep = [&](Round of, const std::map<FragmentId, FragmentExchange>& exchanges) {
+        for (const auto& [fragment, exchange] : exchanges)
+            if (exchange.holds_all()) report.kept.push_back({of, fragment});
+    };
+    if (round > Round(0)) keep(Round(round.value() - 1), kept);
+    keep(round, current);
+    if (!plan) return report;
     for (const auto& [fragment, exchange] : current) {
         if (!exchange.attempt() || fragment.value() < fragments_applied) continue;
         if (fragment.value() > fragments_applied && !exchange.has_begun()) continue;

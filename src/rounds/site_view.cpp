@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "core/check.h"
 #include "rounds/site_data.h"
@@ -33,7 +34,7 @@ void SiteState::Data::on_view(const View& received, TimePoint now) {
 void SiteState::Data::follow_view(TimePoint now) {
     if (stopped || phase == Phase::loading || phase == Phase::applying) return;
     if (phase == Phase::starting) {
-        if (obey_end()) return;
+        if (obey_end() || view.name_is_taken(options.self)) return;
         if (!retry_at || now >= *retry_at) begin();
         return;
     }
@@ -84,6 +85,8 @@ bool SiteState::Data::obey_end() {
         stop(0, "the coordinator knows that this site is done");
     } else if (leaving && known && me->standing == Standing::left) {
         stop(0, "this site has left");
+    } else if (leaving && (view.term == Term(0) || view.name_is_taken(options.self))) {
+        stop(0, "this site was never in the run");
     }
     return stopped;
 }
@@ -114,8 +117,11 @@ void SiteState::Data::begin() {
     act(site_action::FetchState{donors}, "this site has no state of the run");
 }
 
-// Is the own state the one the open round begins with, or the one before the last commit?
+// Is the own state the one the open round begins with, or the one before the last commit? Where nobody was left with one
+// of these, it is one from the checkpoint on that was chosen instead: nobody keeps the packets that lead there.
 bool SiteState::Data::state_fits() const {
+    if (view.start && std::pair(round, fragments_applied) < std::pair(view.start->round, view.start->fragments_applied))
+        return false;
     if (!view.state_before) return true;
     const bool open = round == view.round;
     const std::vector<Commit>& commits = view.commits_of(round);
@@ -222,7 +228,7 @@ bool SiteState::Data::follow_commit(TimePoint now) {
         committed_asked.reset();
     }
     if (!mine.holds_all()) {
-        ask_committed_members(*commit, mine, now);
+        ask_for_committed(*commit, mine, now);
         return true;
     }
     if (!packets_agree(*commit, mine, now)) return true;
@@ -249,7 +255,7 @@ bool SiteState::Data::packets_agree(const Commit& commit, FragmentExchange& exch
     exchange.forget_received();
     act(site_action::DiscardPackets{round, commit.fragment, commit.attempt.next(), commit.attempt.next()},
         "they do not make the committed hash");
-    ask_committed_members(commit, exchange, now);
+    ask_for_committed(commit, exchange, now);
     return false;
 }
 

@@ -106,6 +106,20 @@ TEST_F(SeparateSites, a_run_below_its_least_number_of_sites_waits_and_then_ends_
     EXPECT_FALSE(first.hash().empty());
 }
 
+TEST_F(SeparateSites, a_second_process_under_one_name_waits_and_does_not_disturb_the_run) {
+    const auto config = runs_.write_config({"east", "west"}, settings({{"train.steps", "4000"}}));
+    ChildProcess east = start(config, "east"), west = start(config, "west");
+    ASSERT_TRUE(runs_.wait_for_text("east", "round 1 committed")) << runs_.output("east");
+    ChildProcess again = runs_.start("again", config, {"--site", "west"});
+    ASSERT_TRUE(runs_.wait_for_text("again", "another process is in the run as site west")) << runs_.output("again");
+    const auto first = runs_.finish("east", east), second = runs_.finish("west", west);
+    runs_.finish("again", again);
+    EXPECT_TRUE(first.status.ok()) << first.log;
+    EXPECT_EQ(first.summary.at("steps"), 4000) << first.log;
+    EXPECT_EQ(first.hash(), second.hash());
+    EXPECT_EQ(first.log.find("lost site"), std::string::npos) << first.log;
+}
+
 TEST_F(SeparateSites, a_site_that_comes_late_takes_part_from_the_next_round) {
     const auto config = runs_.write_config({"east", "west", "north"}, settings());
     ChildProcess east = start(config, "east"), west = start(config, "west");

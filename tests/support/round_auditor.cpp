@@ -83,9 +83,13 @@ void RoundAuditor::on_commit(const RoundRecord& record, const Commit& commit) {
     }
     surviving_[{commit.round, commit.fragment}] = commit;
     committed_[commit.hash] = commit;
-    // A site's blocks are used up as soon as a part of what they taught it is in the run.
-    for (const Contributor& contributor : commit.contributors)
-        consumed_[commit.round].emplace(contributor.site, record.plan.find(contributor.site)->blocks);
+    // A site's blocks are used up as soon as a part of what they taught it is in the run. When a commit is stored again,
+    // with a round that was opened again, a later plan may have given the site other blocks.
+    const auto [taught, is_new] = taught_.try_emplace(commit.hash);
+    for (const Contributor& contributor : commit.contributors) {
+        if (is_new) taught->second[contributor.site] = record.plan.find(contributor.site)->blocks;
+        consumed_[commit.round].emplace(contributor.site, taught->second.at(contributor.site));
+    }
 }
 
 // Consumed, returned and leased blocks are together every block before the ledger's next one, each once.

@@ -53,6 +53,7 @@ class RoundAuditor {
     void check_ledger(const RoundRecord& record) const;
 
     std::map<std::pair<Round, FragmentId>, Commit> surviving_;  // committed and not truncated
+    std::map<Hash128, std::map<SiteId, std::vector<BlockRange>>> taught_;  // what each commit's contributors trained on
     std::map<Round, std::map<SiteId, std::vector<BlockRange>>> consumed_;  // by surviving rounds
     std::map<Hash128, Commit> committed_;                    // ever
     std::map<Hash128, std::vector<std::uint64_t>> weights_;  // after a commit

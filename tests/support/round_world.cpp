@@ -115,11 +115,11 @@ class World {
         }
     }
 
-    // What was told last and stored, else the configuration's.
     std::int64_t total_steps() const { return kRounds * options_.inner_steps - 1; }
-    std::int64_t inner_steps() const {
-        const auto changed = stored_.changes.find(kInnerStepsKey);
-        return changed == stored_.changes.end() ? options_.inner_steps : std::stoll(changed->second);
+    // What was told last, else the configuration's.
+    std::int64_t inner_steps(const CoordinatorRecord& record) const {
+        const auto changed = record.changes.find(kInnerStepsKey);
+        return changed == record.changes.end() ? options_.inner_steps : std::stoll(changed->second);
     }
 
     void change_inner_steps() {
@@ -134,7 +134,7 @@ class World {
     void check_length(const RoundPlan& plan) {
         if (stored_.rounds.contains(plan.round)) return;
         if (plan.last_step() < Step(total_steps())) lengths_.insert(plan.inner_steps());
-        const std::int64_t expected = std::min(inner_steps(), total_steps() - plan.first_step.value());
+        const std::int64_t expected = std::min(inner_steps(coordinator_->record()), total_steps() - plan.first_step.value());
         for (const SitePlan& site : plan.sites) {
             if (site.contributes && site.inner_steps != expected)
                 throw WorldViolation(fmt::format("round {}: {} steps for site {}, told were {}", plan.round,
@@ -148,7 +148,7 @@ class World {
         options.site_names = names_;
         options.settings["model.layers"] = "2";
         options.min_sites = options_.min_sites;
-        options.numbers.inner_steps = inner_steps();
+        options.numbers.inner_steps = inner_steps(stored_);
         options.numbers.total_steps = total_steps();
         options.numbers.evaluate_interval = 1;
         options.numbers.method.overlap_steps = options_.overlap_steps;

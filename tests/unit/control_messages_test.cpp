@@ -77,6 +77,7 @@ Report example_report() {
     report.steps_done = Step(355);
     report.state_hash = {11, 12};
     report.progress = 4711;
+    report.kept = {{Round(6), FragmentId(0)}, {Round(7), FragmentId(1)}};
     FragmentReport fragment;
     fragment.attempt = Attempt(1);
     fragment.contribution = ContributionFacts{true, {0.5, 1.25}};

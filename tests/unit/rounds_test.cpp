@@ -346,6 +346,45 @@ TEST(Site, stays_until_every_share_of_the_last_evaluation_is_there) {
     EXPECT_EQ(asked(site_event::CheckpointWritten{Step(5)}), "stop ");
 }
 
+TEST(Site, whose_name_another_process_has_begins_when_that_one_is_gone) {
+    const SiteInfo self{site(1), "west", Incarnation(7), ""};
+    SiteState state({.run_id = "run", .self = self, .hello = {}});
+    const auto has_begun = [&](const View& view) {
+        return std::ranges::any_of(state.handle(site_event::ViewReceived{view}, TimePoint{}), [](const auto& decision) {
+            return std::holds_alternative<site_action::LoadState>(decision.action);
+        });
+    };
+    View view{.run_id = "run", .term = Term(1), .version = 1};
+    view.sites = {{.info = {self.id, self.name, Incarnation(6), ""}, .standing = Standing::active}};
+    view.start = StartFrom{};
+    EXPECT_FALSE(has_begun(view));
+    view.sites[0].standing = Standing::lost;
+    view.version = 2;
+    EXPECT_TRUE(has_begun(view));
+}
+
+TEST(Site, that_no_coordinator_has_answered_leaves_at_once_when_asked_to) {
+    SiteState state({.run_id = "run", .self = {site(1), "west", Incarnation(7), ""}, .hello = {}});
+    state.handle(site_event::LeaveRequested{}, TimePoint{});
+    const auto decisions = state.handle(site_event::Tick{}, TimePoint{});
+    EXPECT_TRUE(std::ranges::any_of(decisions, [](const auto& decision) {
+        return std::holds_alternative<site_action::Stop>(decision.action);
+    }));
+}
+
+TEST(Site, whose_name_another_process_has_leaves_at_once_when_asked_to) {
+    const SiteInfo self{site(1), "west", Incarnation(7), ""};
+    SiteState state({.run_id = "run", .self = self, .hello = {}});
+    View view{.run_id = "run", .term = Term(1), .version = 1};
+    view.sites = {{.info = {self.id, self.name, Incarnation(6), ""}, .standing = Standing::active}};
+    state.handle(site_event::ViewReceived{view}, TimePoint{});
+    state.handle(site_event::LeaveRequested{}, TimePoint{});
+    const auto decisions = state.handle(site_event::Tick{}, TimePoint{});
+    EXPECT_TRUE(std::ranges::any_of(decisions, [](const auto& decision) {
+        return std::holds_alternative<site_action::Stop>(decision.action);
+    }));
+}
+
 TEST(Numbers, left_to_the_tuner_go_on_where_the_last_plan_was_after_a_restart) {
     CoordinatorOptions options;
     options.run_id = "run";
