@@ -391,7 +391,7 @@ TEST_F(Coordinator, says_which_port_is_taken) {
     try {
         CoordinatorServer second(options, clock_, log_);
         FAIL() << "two listeners on one port";
-    } catch (const CommError& error) {
+    } catch (const UserError& error) {
         EXPECT_NE(std::string(error.what()).find(server.address()), std::string::npos) << error.what();
         EXPECT_NE(std::string(error.what()).find("in use"), std::string::npos) << error.what();
     }
