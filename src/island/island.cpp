@@ -357,7 +357,8 @@ std::string Island::gradients_blake2b() const {
     const LoadedProgram& loaded = state_->holder();
     std::map<std::string, BufferView> by_name;  // programs may list them in other orders
     for (const Value& value : loaded.program.values)
-        if (value.role == Role::gradient && !value.view_of) by_name[value.name] = loaded.memory.view(value.id);
+        if (value.role == Role::gradient && !value.view_of)
+            by_name[value.name] = loaded.memory.view(value.id);
     Blake2b hash;
     for (const auto& [name, view] : by_name) {
         hash.update(std::as_bytes(std::span(name)));

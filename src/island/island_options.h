@@ -31,7 +31,7 @@ struct IslandOptions {
     ScheduleKind schedule = ScheduleKind::serial;
     std::int32_t memory_micro_batches = 0;  // for strands; see ScheduleOptions
     StrandOrder strand_order = StrandOrder::planned;
-    std::string plan_file;     // "" = made at the start
+    std::string plan_file;          // "" = made at the start
     bool measures_profile = false;  // that plans are made from, and tries plans for real
     std::string profile_file;       // or takes it from here; "" = from a cost model
     // For strands, equal on all ranks (island/strand_planning.h); null: they take turns.

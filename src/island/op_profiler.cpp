@@ -90,10 +90,9 @@ ProfileFingerprint fingerprint_of(const ProfilerOptions& options) {
 OpProfile measure_op_profile(const ProfilerOptions& options, const IslandLinks& links) {
     OpProfile profile;
     profile.fingerprint = fingerprint_of(options);
-    profile.provenance = {
-        .host = host_name(),
-        .date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
-        .ranks = options.island.parallel.ranks()};
+    profile.provenance = {.host = host_name(),
+                          .date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+                          .ranks = options.island.parallel.ranks()};
     Samples samples = measure_alone(options, links);
     if (may_halve(options.island)) {  // what a plan in halves is made from
         ProfilerOptions halves = options;
@@ -119,8 +118,7 @@ FoundProfile find_op_profile(const ProfilerOptions& options, const IslandLinks& 
     }
     if (!found.measured) return found;
     found.profile = measure_op_profile(options, links);
-    if (links.rank == Rank(0) && !file.empty())
-        files.write_text_atomically(file, to_json(found.profile));
+    if (links.rank == Rank(0) && !file.empty()) files.write_text_atomically(file, to_json(found.profile));
     return found;
 }
 

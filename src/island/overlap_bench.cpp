@@ -53,8 +53,8 @@ class OverlapBench {
             const Candidate& candidate = candidates_[mode];
             ModeFigures& figures = result_.modes[mode];
             figures.mode = kModes[mode];
-            figures.peak_bytes_predicted = static_cast<std::int64_t>(
-                largest(static_cast<double>(candidate.island->predicted_bytes())));
+            figures.peak_bytes_predicted =
+                static_cast<std::int64_t>(largest(static_cast<double>(candidate.island->predicted_bytes())));
             figures.peak_bytes_measured =
                 static_cast<std::int64_t>(largest(static_cast<double>(candidate.island->measured_bytes())));
             figures.link_cpu_seconds =
@@ -185,7 +185,8 @@ class OverlapBench {
                            .micro_batches = candidate.island->local_micro_batches()};
         for (std::size_t rank = 0; rank < programs.size(); ++rank) {
             const double communication = middle(&SerialAccount::communication_seconds, rank);
-            result_.compute_seconds = std::max(result_.compute_seconds, middle(&SerialAccount::compute_seconds, rank));
+            result_.compute_seconds =
+                std::max(result_.compute_seconds, middle(&SerialAccount::compute_seconds, rank));
             result_.waiting_seconds +=
                 middle(&SerialAccount::waiting_seconds, rank) / static_cast<double>(programs.size());
             if (communication <= result_.communication_seconds) continue;

@@ -26,8 +26,8 @@ struct OverlapBenchOptions {
     std::string links;                   // what joins the ranks, for the profile's fingerprint
     std::filesystem::path profile_file;  // empty: measure, and keep nothing
     bool plans = true;                   // strands in planned order; else they take turns
-    bool replays = false;                // the fastest of the best few plans when tried (island/plan_replay.h)
-    bool ingredients = false;            // also measure what each ingredient of the planner gives
+    bool replays = false;      // the fastest of the best few plans when tried (island/plan_replay.h)
+    bool ingredients = false;  // also measure what each ingredient of the planner gives
 };
 
 struct ModeFigures {
@@ -35,7 +35,7 @@ struct ModeFigures {
     std::vector<double> step_seconds;  // from the first rank's start to the last one's end
     double median_seconds = 0;
     double predicted_seconds = 0;
-    double link_cpu_seconds = 0;           // of a step, of the rank whose threads beside the compute one took most
+    double link_cpu_seconds = 0;  // of a step, of the rank whose threads beside the compute one took most
     std::int64_t peak_bytes_predicted = 0;  // of the rank with the highest
     std::int64_t peak_bytes_measured = 0;
 };
@@ -54,17 +54,17 @@ struct OverlapBenchResult {
     double communication_seconds = 0;
     double compute_seconds = 0;
     double waiting_seconds = 0;
-    double bound = 1;             // speedup if a step took no longer than the busiest rank computes or communicates
-    double attainable = 1;        // island/attainable_speedup.h
-    double effectiveness = 0;     // of overlap, as profiled
+    double bound = 1;       // speedup if a step took no longer than the busiest rank computes or communicates
+    double attainable = 1;  // island/attainable_speedup.h
+    double effectiveness = 0;         // of overlap, as profiled
     std::int64_t layer_bytes = 0;     // that a layer's forward leaves for its backward, of the rank with most
     bool gradients_bit_equal = true;  // in all modes, after every step
     bool parameters_bit_equal = false;  // after all of them
     std::int64_t tokens_per_step = 0;
     double final_loss = 0;
-    std::vector<TriedPlan> tried;               // plans, the serial step first; empty: none was
+    std::vector<TriedPlan> tried;                // plans, the serial step first; empty: none was
     std::vector<IngredientFigures> ingredients;  // one after another; empty: not asked for
-    std::string plan;                 // what the planner says of strands; empty: it was not asked
+    std::string plan;                            // what the planner says of strands; empty: it was not asked
     std::string why_not_interleaved;  // empty: two strands were interleaved, or the schedule has no strands
     FoundProfile profile;
     std::vector<Program> programs;    // [rank], of event mode

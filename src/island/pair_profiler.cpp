@@ -37,7 +37,8 @@ class OpCalls {
         const RandomStream random(0, "profile tokens");
         const std::int64_t micro_batches = options.batch.micro_batches() / options.parallel.dp;
         for (std::int64_t k = 0; k < micro_batches; ++k)
-            fill_with_random_tokens(loaded_.inputs(k), options, random, k * options.batch.micro_batch_tokens());
+            fill_with_random_tokens(loaded_.inputs(k), options, random,
+                                    k * options.batch.micro_batch_tokens());
     }
 
     void call(OpId op) const { bound_.ops[static_cast<std::size_t>(op.value())].call(); }
@@ -82,19 +83,21 @@ class PairProfiler {
             for (const auto& [compute_class, compute] : largest) {
                 if (compute_class.resource != Resource::compute) continue;
                 const Together together = seconds_together(compute, collective, count);
-                pairs.push_back({.first = compute_class,
-                                 .second = link_class,
-                                 .first_slowdown = std::max(
-                                     kLeastSlowdown, middle_of_ranks(together.compute / alone.at(compute_class))),
-                                 .second_slowdown = std::max(
-                                     kLeastSlowdown, largest_of_ranks(together.collective / undisturbed)),
-                                 .samples = count});
+                pairs.push_back(
+                    {.first = compute_class,
+                     .second = link_class,
+                     .first_slowdown = std::max(kLeastSlowdown,
+                                                middle_of_ranks(together.compute / alone.at(compute_class))),
+                     .second_slowdown =
+                         std::max(kLeastSlowdown, largest_of_ranks(together.collective / undisturbed)),
+                     .samples = count});
             }
             alone[link_class] = largest_of_ranks(undisturbed);  // all ranks must count alike
         }
         for (const auto& [first_class, first] : largest)
             for (const auto& [second_class, second] : largest)
-                if (first_class.resource == Resource::link_intra && second_class.resource == Resource::link_inter)
+                if (first_class.resource == Resource::link_intra &&
+                    second_class.resource == Resource::link_inter)
                     pairs.push_back(pair_of_links({first_class, first, alone.at(first_class)},
                                                   {second_class, second, alone.at(second_class)}));
         return pairs;
@@ -129,13 +132,16 @@ class PairProfiler {
 
     // Stages may differ in what they have, and all ranks must measure the same.
     std::map<OpClass, OpId> shared_by_all(std::map<OpClass, OpId> largest) const {
-        const auto name_of = [](const OpClass& c) { return fmt::format("{} {}\n", name(c.family), name(c.resource)); };
+        const auto name_of = [](const OpClass& c) {
+            return fmt::format("{} {}\n", name(c.family), name(c.resource));
+        };
         std::string mine;
         for (const auto& [op_class, op] : largest) mine += name_of(op_class);
         const auto all = links_.world->all_gather(mine, options_.collective_timeout);
         std::erase_if(largest, [&](const auto& entry) {
-            return std::ranges::any_of(
-                all, [&](const std::string& text) { return text.find(name_of(entry.first)) == std::string::npos; });
+            return std::ranges::any_of(all, [&](const std::string& text) {
+                return text.find(name_of(entry.first)) == std::string::npos;
+            });
         });
         return largest;
     }

@@ -63,7 +63,8 @@ std::vector<TriedPlan> replay_plans(const IslandOptions& options, const IslandLi
     std::vector<std::vector<double>> seconds(tried.size());
     double turn_seconds = 0;
     for (const TriedPlan& candidate : tried) turn_seconds += replay.step(candidate.plan);  // not counted
-    const auto turns = std::clamp<std::size_t>(static_cast<std::size_t>(kReplaySeconds / turn_seconds), 1, kMostTurns);
+    const auto turns =
+        std::clamp<std::size_t>(static_cast<std::size_t>(kReplaySeconds / turn_seconds), 1, kMostTurns);
     for (std::size_t turn = 0; turn < turns; ++turn)
         for (std::size_t i = 0; i < tried.size(); ++i) seconds[i].push_back(replay.step(tried[i].plan));
     for (std::size_t i = 0; i < tried.size(); ++i) tried[i].median_seconds = median(std::move(seconds[i]));
@@ -71,12 +72,14 @@ std::vector<TriedPlan> replay_plans(const IslandOptions& options, const IslandLi
 }
 
 StrandPlan fastest_plan(const std::vector<TriedPlan>& tried) {
-    ATOLL_CHECK(tried.size() > 1 && !tried.front().plan.interleaves, "a serial step and plans to compare with it");
+    ATOLL_CHECK(tried.size() > 1 && !tried.front().plan.interleaves,
+                "a serial step and plans to compare with it");
     const double serial_seconds = tried.front().median_seconds;
-    const auto best = std::ranges::min_element(tried.begin() + 1, tried.end(), {}, &TriedPlan::median_seconds);
+    const auto best =
+        std::ranges::min_element(tried.begin() + 1, tried.end(), {}, &TriedPlan::median_seconds);
     StrandPlan plan = best->plan;
     plan.reason = fmt::format("the fastest of {} plans took {:.4g} ms a step, a serial step {:.4g} ms",
-                                     tried.size() - 1, 1e3 * best->median_seconds, 1e3 * serial_seconds);
+                              tried.size() - 1, 1e3 * best->median_seconds, 1e3 * serial_seconds);
     if (best->median_seconds <= (1 - kLeastGain) * serial_seconds) return plan;
     return without_interleaving(std::move(plan));
 }

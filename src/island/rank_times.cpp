@@ -49,7 +49,8 @@ std::vector<std::vector<double>> durations(const std::vector<Program>& programs,
         }
         const auto& [first_program, first_op] = node.ops.front();
         const bool is_of_equals = programs[first_program].op(first_op).resource == Resource::link_intra;
-        if (is_of_equals && arrival == Arrival::average) start = starts / static_cast<double>(node.ops.size());
+        if (is_of_equals && arrival == Arrival::average)
+            start = starts / static_cast<double>(node.ops.size());
         for (const auto& [program, op] : node.ops)
             taken[program][static_cast<std::size_t>(op.value())] = std::max(end - start, 0.0);
     }

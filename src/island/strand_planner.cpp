@@ -16,7 +16,8 @@ std::optional<StrandPlan> kept_plan(const IslandOptions& island, const std::file
     if (!files.exists(file)) return std::nullopt;
     try {
         StrandPlan plan = strand_plan_from_json(files.read_text(file), file.string());
-        const IslandOptions cut = plan.halves_micro_batches && may_halve(island) ? with_halves(island) : island;
+        const IslandOptions cut =
+            plan.halves_micro_batches && may_halve(island) ? with_halves(island) : island;
         if (difference(step_fingerprint(cut), plan.fingerprint).empty()) return plan;
     } catch (const UserError&) {  // it is made anew
     }

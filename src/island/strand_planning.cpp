@@ -112,11 +112,13 @@ std::vector<StrandPlan> candidate_plans(const IslandOptions& options, StepCosts 
         }
         plan.halves_micro_batches = true;
         plan.predicted.serial_seconds = whole;
-        plan.reason =
-            fmt::format("two halves of the one micro-batch are predicted to save {:.1f} % of a step", 100 * gain);
+        plan.reason = fmt::format(
+            "two halves of the one micro-batch are predicted to save {:.1f} % of a step", 100 * gain);
     }
-    if (halves.front().interleaves) std::erase_if(halves, [](const StrandPlan& plan) { return !plan.interleaves; });
-    else halves.resize(1);
+    if (halves.front().interleaves)
+        std::erase_if(halves, [](const StrandPlan& plan) { return !plan.interleaves; });
+    else
+        halves.resize(1);
     return halves;
 }
 

@@ -67,7 +67,8 @@ OpTiming timing_of(const std::vector<std::vector<double>>& steps) {
     const auto quantile = [&](double share) {
         return seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1) + 0.5)];
     };
-    return {median(std::move(means)), median(seconds), quantile(0.75) - quantile(0.25), static_cast<std::int32_t>(seconds.size())};
+    return {median(std::move(means)), median(seconds), quantile(0.75) - quantile(0.25),
+            static_cast<std::int32_t>(seconds.size())};
 }
 
 std::string difference(const ProfileFingerprint& here, const ProfileFingerprint& profile) {

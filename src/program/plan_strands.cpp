@@ -137,8 +137,8 @@ StrandPlan judged(StrandPlan plan) {
         plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step", percent);
         return plan;
     }
-    plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step, less than {:.0f} %", percent,
-                              100 * kLeastGain);
+    plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step, less than {:.0f} %",
+                              percent, 100 * kLeastGain);
     return without_interleaving(std::move(plan));
 }
 
@@ -152,8 +152,8 @@ StrandPlan turns_of_strands(const std::vector<StepOps>& steps, const ScheduleTab
 
 }  // namespace
 
-StrandPlan interleaved_plan(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
-                            const PairPlannerOptions& options) {
+StrandPlan interleaved_plan(const std::vector<StepOps>& steps, const ScheduleTable& table,
+                            const StepCosts& costs, const PairPlannerOptions& options) {
     StrandPlan plan{.interleaves = true, .costs = costs.source, .fingerprint = costs.fingerprint};
     PairsOfStep pairs(plan, costs, options);
     for (const auto& step : steps) pairs.add(step, table);
@@ -183,18 +183,22 @@ std::vector<StrandPlan> candidate_plans(const std::vector<StepOps>& steps, const
     std::vector<StrandPlan> candidates{plan_strands(steps, table, costs)};
     const bool is_possible = candidates.front().predicted.event_seconds > 0;
     if (most <= 1 || !is_possible) return candidates;
-    for (const PairPlannerOptions& options : {PairPlannerOptions{.chain_layers = 2}, {.chain_layers = 1},
-                                              {.moves_weight_gradients = false}, {.has_barriers = true}})
+    for (const PairPlannerOptions& options : {PairPlannerOptions{.chain_layers = 2},
+                                              {.chain_layers = 1},
+                                              {.moves_weight_gradients = false},
+                                              {.has_barriers = true}})
         candidates.push_back(plan_strands(steps, table, costs, options));
     candidates.push_back(turns_of_strands(steps, table, costs));
     const StrandPlan none = candidates.front();
     std::erase_if(candidates, [](const StrandPlan& plan) { return !plan.interleaves; });
     if (candidates.empty()) return {none};
-    std::ranges::stable_sort(candidates, {}, [](const StrandPlan& plan) { return plan.predicted.event_seconds; });
+    std::ranges::stable_sort(candidates, {},
+                             [](const StrandPlan& plan) { return plan.predicted.event_seconds; });
     std::vector<StrandPlan> different;
     for (StrandPlan& plan : candidates) {
         const auto same = [&](const StrandPlan& other) { return other.hash() == plan.hash(); };
-        if (different.size() < most && std::ranges::none_of(different, same)) different.push_back(std::move(plan));
+        if (different.size() < most && std::ranges::none_of(different, same))
+            different.push_back(std::move(plan));
     }
     return different;
 }

@@ -31,8 +31,8 @@ StrandPlan plan_strands(const std::vector<StepOps>& steps, const ScheduleTable& 
                         const PairPlannerOptions& options = {});
 
 // The same, be it worth it or not.
-StrandPlan interleaved_plan(const std::vector<StepOps>& steps, const ScheduleTable& table, const StepCosts& costs,
-                            const PairPlannerOptions& options = {});
+StrandPlan interleaved_plan(const std::vector<StepOps>& steps, const ScheduleTable& table,
+                            const StepCosts& costs, const PairPlannerOptions& options = {});
 // A serial plan with what is known of this one: reason, costs and prediction.
 StrandPlan without_interleaving(StrandPlan plan);
 

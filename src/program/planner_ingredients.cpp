@@ -35,19 +35,22 @@ std::vector<NamedOptions> options_by_ingredient() {
 
 }  // namespace
 
-std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table, const StepCosts& costs) {
+std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table,
+                                         const StepCosts& costs) {
     const auto seconds = costs.op_seconds(step.program);
     std::vector<Ingredient> ingredients;
     const auto add_all = [&](const Program& program, const LayerOps& first, const LayerOps& second) {
         const auto pair = make_strand_pair(program, first, second, seconds);
         ingredients.push_back({kSerial, serial_seconds(pair)});
         for (const auto& [name, options] : options_by_ingredient())
-            ingredients.push_back({name, plan_pair(program, first, second, seconds, costs.overlap, options).seconds});
+            ingredients.push_back(
+                {name, plan_pair(program, first, second, seconds, costs.overlap, options).seconds});
         ingredients.push_back({"bound: the busiest engine", busiest_seconds(pair)});
     };
     expand(step, table,
            [&](const Program& program, const Slot& slot, const LayerOps& first, const LayerOps& second) {
-               const bool is_main = slot.first.kind == WorkKind::forward && slot.second->kind == WorkKind::backward;
+               const bool is_main =
+                   slot.first.kind == WorkKind::forward && slot.second->kind == WorkKind::backward;
                if (ingredients.empty() && is_main) add_all(program, first, second);
                return interleave(program, first, second);
            });

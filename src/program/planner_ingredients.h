@@ -14,7 +14,8 @@ struct Ingredient {
     double seconds = 0;  // of a pair
 };
 // For the pair that the rank runs most: one op after another, with one ingredient after another, and the bound.
-std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table, const StepCosts& costs);
+std::vector<Ingredient> plan_ingredients(const StepOps& step, const ScheduleTable& table,
+                                         const StepCosts& costs);
 
 struct IngredientPlan {
     std::string name;

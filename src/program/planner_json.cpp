@@ -234,8 +234,8 @@ OpProfile op_profile_from_json(const std::string& text, const std::string& where
         const auto seconds = op.get<double>("mean_seconds");
         if (!(seconds >= 0))
             throw UserError(fmt::format("[program] {}: {} takes {} seconds", where, name(key.kind), seconds));
-        profile.ops[key] = {seconds, op.get<double>("median_seconds"), op.get<double>("quartile_range_seconds"),
-                            op.get<std::int32_t>("samples")};
+        profile.ops[key] = {seconds, op.get<double>("median_seconds"),
+                            op.get<double>("quartile_range_seconds"), op.get<std::int32_t>("samples")};
     }
     for (const Reader& pair : reader.list("slowdowns"))
         profile.slowdowns.push_back({class_from(pair.object("first")), class_from(pair.object("second")),

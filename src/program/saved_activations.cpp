@@ -13,7 +13,7 @@ bool begins_backward(OpKind kind) {
 }
 
 std::int64_t saved_layer_bytes(const Program& program) {
-    std::map<ValueId, std::int32_t> written_in;      // forward: layer
+    std::map<ValueId, std::int32_t> written_in;       // forward: layer
     std::map<std::int32_t, std::int64_t> kept_bytes;  // [layer]
     bool is_backward = false;
     for (const auto& op : program.ops) {

@@ -23,7 +23,7 @@ struct Figures {
     double barrier_speedup = 0;
     double predicted_speedup = 0;
     double communication_share = 0;  // of a serial step
-    double hidden_share = 0;         // of communication and of what ranks wait for one another to begin with it
+    double hidden_share = 0;  // of communication and of what ranks wait for one another to begin with it
 };
 
 Figures figures_of(const OverlapBenchResult& result) {
@@ -97,7 +97,8 @@ std::string readable(std::int64_t bytes) {
 
 void print_ingredients(const std::vector<IngredientFigures>& ingredients) {
     const IngredientFigures& serial = ingredients.front();
-    fmt::print("{:<28} {:>12} {:>8} {:>12} {:>8}\n", "what each ingredient gives", "predicted s", "", "measured s", "");
+    fmt::print("{:<28} {:>12} {:>8} {:>12} {:>8}\n", "what each ingredient gives", "predicted s", "",
+               "measured s", "");
     for (const IngredientFigures& one : ingredients)
         fmt::print("  {:<26} {:>12.4f} {:>7.3f}x {:>12.4f} {:>7.3f}x\n", one.name, one.predicted_seconds,
                    serial.predicted_seconds / one.predicted_seconds, one.median_seconds,
@@ -116,17 +117,18 @@ void print_table(const OverlapBenchResult& result) {
                             ? std::string("too little to tell what of it is hidden")
                             : fmt::format("{:.1f} % of it hidden", 100 * figures.hidden_share);
     fmt::print("communication {:.1f} % of a serial step, waiting for the other rank to begin {:.1f} %, {}\n",
-               100 * figures.communication_share, 100 * result.waiting_seconds / figures.serial_seconds, hidden);
-    fmt::print("gradients {}, parameters {}\n",
-               result.gradients_bit_equal ? "equal to the bit" : "DIFFER",
+               100 * figures.communication_share, 100 * result.waiting_seconds / figures.serial_seconds,
+               hidden);
+    fmt::print("gradients {}, parameters {}\n", result.gradients_bit_equal ? "equal to the bit" : "DIFFER",
                result.parameters_bit_equal ? "too" : "DIFFER");
     fmt::print("at best {:.2f}x were all hidden, {:.2f}x by known plans at the profiled overlap of {:.2f}\n",
                result.bound, result.attainable, result.effectiveness);
     const ModeFigures& event = result.of(ExecutionMode::event);
-    fmt::print("memory of the fullest rank {} serial, {} interleaved ({} predicted; 3 % or a layer's {} more is {})\n",
-               readable(result.of(ExecutionMode::serial).peak_bytes_measured),
-               readable(event.peak_bytes_measured), readable(event.peak_bytes_predicted),
-               readable(result.layer_bytes), readable(allowed_bytes(result)));
+    fmt::print(
+        "memory of the fullest rank {} serial, {} interleaved ({} predicted; 3 % or a layer's {} more is "
+        "{})\n",
+        readable(result.of(ExecutionMode::serial).peak_bytes_measured), readable(event.peak_bytes_measured),
+        readable(event.peak_bytes_predicted), readable(result.layer_bytes), readable(allowed_bytes(result)));
     fmt::print("profile {}\n", result.profile.measured ? "measured: " + result.profile.why : "as kept");
     const auto uncertain = uncertain_ops(result.profile.profile);
     for (std::size_t i = 0; i < std::min(uncertain.size(), kNamedOps); ++i)
@@ -140,8 +142,7 @@ void print_table(const OverlapBenchResult& result) {
                    tried.plan.interleaves ? tried.plan.hash().substr(0, 8) : "serial", tried.median_seconds,
                    tried.predicted_seconds());
     if (!result.ingredients.empty()) print_ingredients(result.ingredients);
-    if (!result.why_not_interleaved.empty())
-        fmt::print("not interleaved: {}\n", result.why_not_interleaved);
+    if (!result.why_not_interleaved.empty()) fmt::print("not interleaved: {}\n", result.why_not_interleaved);
 }
 
 }  // namespace
@@ -154,16 +155,16 @@ int run_overlap_bench_job(const BenchJob& job, FileSystem& files) {
                                          .directory = job.rendezvous,
                                          .timeout = Milliseconds(config.timeouts.startup_ms)},
                                         island);
-    const auto result = run_overlap_bench(
-        {.island = island,
-         .steps = job.steps,
-         .seed = static_cast<std::uint64_t>(config.run.seed),
-         .links = job.link.empty() ? "gloo" : "gloo " + job.link,
-         .profile_file = job.profile,
-         .plans = job.plans,
-         .replays = job.replays,
-         .ingredients = job.ingredients && island.schedule == ScheduleKind::strands},
-        connections.links(), files);
+    const auto result =
+        run_overlap_bench({.island = island,
+                           .steps = job.steps,
+                           .seed = static_cast<std::uint64_t>(config.run.seed),
+                           .links = job.link.empty() ? "gloo" : "gloo " + job.link,
+                           .profile_file = job.profile,
+                           .plans = job.plans,
+                           .replays = job.replays,
+                           .ingredients = job.ingredients && island.schedule == ScheduleKind::strands},
+                          connections.links(), files);
     if (!result) return 0;
     if (!job.picture.empty()) {
         Gantt picture = make_gantt(result->programs, result->timings);

@@ -136,10 +136,11 @@ int run_train_job(const TrainJob& job, FileSystem& files) {
                                              .directory = job.rendezvous,
                                              .timeout = Milliseconds(config.timeouts.startup_ms)},
                                             island);
-        StrandPlanner strands(connections.links(), files,
-                              {.plan = job.run_directory / fmt::format("strand_plan_{}.json", job.site),
-                               .profile = job.run_directory / fmt::format("strand_profile_{}.json", job.site)},
-                              log);
+        StrandPlanner strands(
+            connections.links(), files,
+            {.plan = job.run_directory / fmt::format("strand_plan_{}.json", job.site),
+             .profile = job.run_directory / fmt::format("strand_profile_{}.json", job.site)},
+            log);
         strands.plan_at_start(island);
         Trainer trainer(config, files, island, connections.links(), strands);
         RankTeam team(connections.orders(), clock, Milliseconds(config.timeouts.island_ms));

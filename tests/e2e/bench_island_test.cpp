@@ -38,8 +38,7 @@ class BenchIsland : public testing::Test {
         command.insert(command.end(), more.begin(), more.end());
         if (std::ranges::find(more, "--planned") != more.end())
             std::erase_if(command, [](const std::string& word) { return word.ends_with("planned"); });
-        ChildProcess bench(
-            {.command = command, .environment = {}, .output = file("out"), .processors = {}});
+        ChildProcess bench({.command = command, .environment = {}, .output = file("out"), .processors = {}});
         return bench.wait_for(Milliseconds(240'000)).value_or(ExitStatus{.code = -1});
     }
     std::string file(const char* name) const { return (directory_.path() / name).string(); }
@@ -82,7 +81,8 @@ TEST_F(BenchIsland, a_profile_is_kept_and_used_again_where_it_holds) {
     ASSERT_TRUE(bench(strands, keep).ok()) << text("out");
     EXPECT_EQ(nlohmann::json::parse(text("out")).at("profile_measured"), false);
     EXPECT_EQ(text("profile.json"), profile);
-    ASSERT_TRUE(bench(strands, {"--profile", file("profile.json"), "--set", "model.ffn=96"}).ok()) << text("out");
+    ASSERT_TRUE(bench(strands, {"--profile", file("profile.json"), "--set", "model.ffn=96"}).ok())
+        << text("out");
     EXPECT_EQ(nlohmann::json::parse(text("out")).at("profile_measured"), true) << "another model";
     EXPECT_NE(text("profile.json"), profile);
 }

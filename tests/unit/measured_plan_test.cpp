@@ -85,7 +85,8 @@ TEST(StrandPlanner, asks_for_another_plan_when_steps_drift_from_those_before) {
     const test::TemporaryDirectory directory;
     const test::LocalIsland local(options);
     test::run_ranks(local.size(), [&](std::int32_t rank) {
-        StrandPlanner planner(local.links(rank), *files, {directory.path() / "plan.json", directory.path() / "profile.json"},
+        StrandPlanner planner(local.links(rank), *files,
+                              {directory.path() / "plan.json", directory.path() / "profile.json"},
                               Log("test", LogLevel::error));
         EXPECT_EQ(planner.add_step(9.0), "") << "before there is a plan";
         IslandOptions mine = options;
@@ -114,7 +115,8 @@ TEST(OpProfiler, measures_links_of_both_classes_together) {
     test::run_ranks(local.size(), [&](std::int32_t rank) {
         const auto pairs = measure_pairs(options, local.links(rank));
         const auto both = std::ranges::find_if(pairs, [](const PairSlowdown& pair) {
-            return pair.first.resource == Resource::link_intra && pair.second.resource == Resource::link_inter;
+            return pair.first.resource == Resource::link_intra &&
+                   pair.second.resource == Resource::link_inter;
         });
         ASSERT_NE(both, pairs.end());
         EXPECT_GE(both->first_slowdown, 1);

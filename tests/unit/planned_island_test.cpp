@@ -174,7 +174,8 @@ TEST(PlannedIsland, goes_on_with_the_same_bits_when_its_plan_changes_between_ste
             for (int step = 0; step < 3; ++step) {
                 const bool holds_norm = options.parallel.pp == 1;
                 const auto address_of_norm = [&] {
-                    return holds_norm ? island.tensor(TensorKind::parameter, "model.norm.weight").data : nullptr;
+                    return holds_norm ? island.tensor(TensorKind::parameter, "model.norm.weight").data
+                                      : nullptr;
                 };
                 const void* before = address_of_norm();
                 island.set_plan(std::make_shared<const StrandPlan>(plans[static_cast<std::size_t>(step)]));

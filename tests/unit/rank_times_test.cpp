@@ -12,19 +12,18 @@ namespace {
 std::vector<Program> two_ranks(const std::string& link) {
     std::vector<Program> programs;
     for (const char* rank : {"0", "1"})
-        programs.push_back(parse_program(
-            "program 1 rank " + std::string(rank) +
-            "\n"
-            "group tp 0 1\n"
-            "value x input device f32 [8,4]\n"
-            "value w parameter device f32 [4,4]\n"
-            "value y activation device f32 [8,4]\n"
-            "value z activation device f32 [8,4]\n"
-            "op 0 linear x w -> y layer=0 micro_batch=0\n"
-            "op 1 all_reduce y -> y resource=" +
-            link +
-            " bytes=96 group=tp sequence=0 layer=0 micro_batch=0\n"
-            "op 2 linear y w -> z layer=-1 micro_batch=-1\n"));
+        programs.push_back(parse_program("program 1 rank " + std::string(rank) +
+                                         "\n"
+                                         "group tp 0 1\n"
+                                         "value x input device f32 [8,4]\n"
+                                         "value w parameter device f32 [4,4]\n"
+                                         "value y activation device f32 [8,4]\n"
+                                         "value z activation device f32 [8,4]\n"
+                                         "op 0 linear x w -> y layer=0 micro_batch=0\n"
+                                         "op 1 all_reduce y -> y resource=" +
+                                         link +
+                                         " bytes=96 group=tp sequence=0 layer=0 micro_batch=0\n"
+                                         "op 2 linear y w -> z layer=-1 micro_batch=-1\n"));
     return programs;
 }
 
@@ -38,7 +37,8 @@ TEST(RankTimes, a_collective_counts_from_the_last_arrival_or_from_the_average_on
     EXPECT_EQ(durations(programs, graph, kStep, Arrival::average)[0], (std::vector<double>{4, 4, 3}));
     EXPECT_EQ(durations(programs, graph, kStep, Arrival::average)[1], (std::vector<double>{6, 4, 3}));
     const auto far = two_ranks("link_inter");
-    EXPECT_EQ(durations(far, make_execution_graph(far), kStep, Arrival::average)[0], (std::vector<double>{4, 3, 3}))
+    EXPECT_EQ(durations(far, make_execution_graph(far), kStep, Arrival::average)[0],
+              (std::vector<double>{4, 3, 3}))
         << "ranks with other work come late by design";
 }
 

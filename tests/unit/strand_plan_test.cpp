@@ -169,7 +169,8 @@ TEST(StrandPlan, ingredients_are_plans_of_steps_that_the_checker_proves) {
     for (const auto& [name, mode, plan] : plans) {
         const auto programs = programs_of(steps, plan);
         EXPECT_TRUE(check_programs(programs).empty()) << name;
-        EXPECT_DOUBLE_EQ(seconds_of(programs, mode), (IngredientPlan{name, mode, plan}.predicted_seconds())) << name;
+        EXPECT_DOUBLE_EQ(seconds_of(programs, mode), (IngredientPlan{name, mode, plan}.predicted_seconds()))
+            << name;
     }
     EXPECT_LT(plans.back().predicted_seconds(), 0.9 * plans.front().predicted_seconds());
 }
