@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "island/island_programs.h"
 #include "program/checker.h"
+#include "program/placement.h"
+#include "program/saved_activations.h"
 #include "program/schedule.h"
 #include "program/virtual_executor.h"
 
@@ -66,6 +68,15 @@ double serial_seconds_of(const IslandOptions& options, const StepCosts& costs) {
     return execute_virtually(programs, seconds, ExecutionMode::serial, costs.overlap).step_seconds;
 }
 
+// Within what strands may take beyond the serial step: 3 %, or one layer's activations if that is more.
+bool fits_memory(const StepOps& step, const ScheduleTable& table, const StrandPlan& plan) {
+    if (!plan.interleaves) return true;
+    Program serial = planned_program(step, table, serial_plan(""));
+    Program planned = planned_program(step, table, plan);
+    const std::int64_t bytes = place(serial).peak_bytes();
+    return place(planned).peak_bytes() <= bytes + std::max(bytes * 3 / 100, saved_layer_bytes({serial}));
+}
+
 void log_plan(const StrandPlan& plan, const Log& log) {
     if (!plan.interleaves) return log.warning("[plan] strands run serially: {}", plan.reason);
     log.info("[plan] strands are interleaved: {}; times from: {}; plan {}", plan.reason, plan.costs,
@@ -97,7 +108,16 @@ bool may_halve(const IslandOptions& options) {
 std::vector<StrandPlan> candidate_plans(const IslandOptions& options, StepCosts costs, std::size_t most) {
     const auto candidates_as = [&](const IslandOptions& cut) {
         costs.fingerprint = step_fingerprint(cut);
-        return candidate_plans(training_steps(cut), training_table(cut), costs, most);
+        const auto steps = training_steps(cut);
+        const auto table = training_table(cut);
+        // Bytes of a plan are known when it is placed; with less to spare it takes fewer of them.
+        for (const double spare_layers : {1.0, 0.5}) {
+            auto plans = candidate_plans(steps, table, costs, most, spare_layers);
+            std::erase_if(plans,
+                          [&](const StrandPlan& plan) { return !fits_memory(steps.front(), table, plan); });
+            if (!plans.empty()) return plans;
+        }
+        return candidate_plans(steps, table, costs, most, 0);
     };
     if (!may_halve(options)) return candidates_as(options);
     std::vector<StrandPlan> halves = candidates_as(with_halves(options));

@@ -158,16 +158,17 @@ class Planner {
     std::vector<Known> known_;
 };
 
-// The serial order's peak, and what one layer of the first strand saves for its own backward.
-std::int64_t byte_budget(const StrandPair& pair, const LayerOps& first) {
+// The serial order's peak, and what a layer of the first strand saves for its own backward, so many times.
+std::int64_t byte_budget(const StrandPair& pair, const LayerOps& first, double spare_layers) {
     std::vector<std::int32_t> serial;
     for (auto i = pair.first_ops; i < pair.ops.size(); ++i) serial.push_back(static_cast<std::int32_t>(i));
     for (std::size_t i = 0; i < pair.first_ops; ++i) serial.push_back(static_cast<std::int32_t>(i));
     std::int64_t saved = 0;
     for (const auto& value : pair.values)
         if (value.written_by >= 0 && !value.dies) saved += value.bytes;
-    return peak_bytes(pair, serial) +
-           saved / static_cast<std::int64_t>(std::max<std::size_t>(first.size(), 1));
+    const double of_layer =
+        static_cast<double>(saved) / static_cast<double>(std::max<std::size_t>(first.size(), 1));
+    return peak_bytes(pair, serial) + static_cast<std::int64_t>(spare_layers * of_layer);
 }
 
 std::vector<std::int32_t> numbers_of(const StrandPair& pair, const std::vector<OpId>& order) {
@@ -188,7 +189,7 @@ PairPlan plan_pair(const Program& program, const LayerOps& first, const LayerOps
     PairPlan plan{.order = numbers_of(pair, interleave(program, first, second)),
                   .serial_seconds = serial_seconds(pair),
                   .busiest_seconds = busiest_seconds(pair),
-                  .most_bytes = is_bounded ? byte_budget(pair, first) : -1};
+                  .most_bytes = is_bounded ? byte_budget(pair, first, options.spare_layers) : -1};
     plan.seconds = StrandClock(pair, overlap).run(plan.order);
     if (!pair.shares_writes) {
         const auto most_bytes = is_bounded ? plan.most_bytes : kUnbounded;

@@ -20,7 +20,8 @@ struct PairPlannerOptions {
     bool has_barriers = false;  // after each block, as published runtimes: no search for orders without
     double barrier_seconds = 0;
     std::int32_t chain_layers = 4;  // planned at once
-    bool bounds_memory = true;      // by the serial order's peak and what one layer saves
+    bool bounds_memory = true;      // by the serial order's peak and what some layers save
+    double spare_layers = 1;        // so many
     std::int64_t most_trials = 6000;
 };
 

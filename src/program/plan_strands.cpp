@@ -179,15 +179,17 @@ StrandPlan without_interleaving(StrandPlan plan) {
 }
 
 std::vector<StrandPlan> candidate_plans(const std::vector<StepOps>& steps, const ScheduleTable& table,
-                                        const StepCosts& costs, std::size_t most) {
-    std::vector<StrandPlan> candidates{plan_strands(steps, table, costs)};
+                                        const StepCosts& costs, std::size_t most, double spare_layers) {
+    std::vector<StrandPlan> candidates{plan_strands(steps, table, costs, {.spare_layers = spare_layers})};
     const bool is_possible = candidates.front().predicted.event_seconds > 0;
     if (most <= 1 || !is_possible) return candidates;
-    for (const PairPlannerOptions& options : {PairPlannerOptions{.chain_layers = 2},
-                                              {.chain_layers = 1},
-                                              {.moves_weight_gradients = false},
-                                              {.has_barriers = true}})
+    for (PairPlannerOptions options : {PairPlannerOptions{.chain_layers = 2},
+                                       {.chain_layers = 1},
+                                       {.moves_weight_gradients = false},
+                                       {.has_barriers = true}}) {
+        options.spare_layers = spare_layers;
         candidates.push_back(plan_strands(steps, table, costs, options));
+    }
     candidates.push_back(turns_of_strands(steps, table, costs));
     const StrandPlan none = candidates.front();
     std::erase_if(candidates, [](const StrandPlan& plan) { return !plan.interleaves; });

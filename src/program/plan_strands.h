@@ -38,8 +38,8 @@ StrandPlan without_interleaving(StrandPlan plan);
 
 // Different plans of that step that are predicted to gain enough, the fastest first and at most `most`: what is worth
 // trying for real. The planner's own choice, the same without some of its ingredients, and strands that take turns. If
-// there is none, the one serial plan that says why.
+// there is none, the one serial plan that says why. spare_layers: as in PairPlannerOptions.
 std::vector<StrandPlan> candidate_plans(const std::vector<StepOps>& steps, const ScheduleTable& table,
-                                        const StepCosts& costs, std::size_t most);
+                                        const StepCosts& costs, std::size_t most, double spare_layers = 1);
 
 }  // namespace atl
