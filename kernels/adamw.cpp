@@ -1,29 +1,20 @@
 #include "kernels/adamw.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/adamw_step.h"
 #include "kernels/dispatch.h"
+#include "kernels/gradient_scale.h"
 
 namespace atl::kernels {
-namespace {
-
-double gradient_scale(const AdamwSettings& settings) {
-    const double norm = std::sqrt(settings.norm2) / settings.tokens;
-    const double clip = settings.grad_clip > 0 && norm > 0 ? std::min(1.0, settings.grad_clip / norm) : 1.0;
-    return clip / settings.tokens;
-}
-
-}  // namespace
 
 template <class T>
 bool adamw(const Adamw<T>& operation, InstructionSet set) {
     const AdamwSettings& settings = operation.settings;
-    if (!std::isfinite(settings.norm2) || !(settings.tokens > 0)) return false;
+    if (!is_steppable(settings.norm2, settings.tokens)) return false;
     AdamwStep<T> step;
     step.count = operation.count;
-    step.gradient_scale = static_cast<T>(gradient_scale(settings));
+    step.gradient_scale = static_cast<T>(gradient_scale(settings.norm2, settings.tokens, settings.grad_clip));
     step.keep = static_cast<T>(1 - settings.learning_rate * settings.weight_decay);
     step.one_minus_beta1 = static_cast<T>(1 - settings.beta1);
     step.beta2 = static_cast<T>(settings.beta2);

@@ -70,13 +70,16 @@ void derive_train(RunConfig& config, const Origins& origins) {
 
 double outer_lr_of_method(const RunConfig& config) {
     switch (config.outer.method) {
-        case OuterMethod::average:
-        case OuterMethod::sparse_loco:
+        case OuterMethodKind::average:
+        case OuterMethodKind::sparse_loco:
             return 1;
-        case OuterMethod::adam:  // about the length of a round's Δ, which Adam divides by
+        case OuterMethodKind::adam:  // about the length of a round's Δ, which Adam divides by
             return config.optim.lr *
                    std::sqrt(static_cast<double>(std::max<std::int64_t>(config.outer.inner_steps, 1)));
-        case OuterMethod::diloco:
+        case OuterMethodKind::delayed:
+            return std::round(200 * automatic_outer_lr(static_cast<std::int64_t>(config.sites.size())) / 3) / 100;
+        case OuterMethodKind::diloco:
+        case OuterMethodKind::eager:
             break;
     }
     return automatic_outer_lr(static_cast<std::int64_t>(config.sites.size()));
@@ -86,12 +89,12 @@ void derive_outer(RunConfig& config, const Origins& origins) {
     OuterConfig& outer = config.outer;
     if (!origins.given("outer.inner_steps"))
         outer.inner_steps = std::min(outer.inner_steps, config.train.steps);
-    const bool average = outer.method == OuterMethod::average;
-    const bool sparse = outer.method == OuterMethod::sparse_loco;
+    const bool average = outer.method == OuterMethodKind::average;
+    const bool sparse = outer.method == OuterMethodKind::sparse_loco;
     const bool plain = average || sparse;
     if (plain && !origins.given("outer.momentum")) outer.momentum = 0;
     if (plain && !origins.given("outer.nesterov")) outer.nesterov = false;
-    if (outer.method != OuterMethod::diloco && !origins.given("outer.warmup_rounds")) outer.warmup_rounds = 0;
+    if (!steps_by_momentum(outer.method) && !origins.given("outer.warmup_rounds")) outer.warmup_rounds = 0;
     if (sparse && !origins.given("exchange.codec")) config.exchange.codec = "top_k";
     if (sparse && !origins.given("exchange.error_feedback")) config.exchange.error_feedback = 0.95;
     if (outer.lr == 0) outer.lr = outer_lr_of_method(config);
@@ -102,6 +105,11 @@ void derive_outer(RunConfig& config, const Origins& origins) {
 double automatic_outer_lr(std::int64_t sites) {
     const double between = static_cast<double>(std::clamp<std::int64_t>(sites, 4, 8) - 4) / 4;
     return 0.6 + 0.2 * between;
+}
+
+bool steps_by_momentum(OuterMethodKind method) {
+    using enum OuterMethodKind;
+    return method == diloco || method == delayed || method == eager;
 }
 
 void derive_values(RunConfig& config, const Origins& origins, Problems& problems) {

@@ -8,9 +8,10 @@ namespace {
 constexpr double kDayMs = 86'400'000;
 
 constexpr std::array<std::string_view, 2> kModelKinds = {"llama", "gpt2"};
-constexpr std::array<std::string_view, 2> kOptimKinds = {"adamw", "sgd"};
+constexpr std::array<std::string_view, 3> kOptimKinds = {"adamw", "sgd", "muon"};
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "cosine", "wsd"};
-constexpr std::array<std::string_view, 4> kOuterMethods = {"diloco", "average", "adam", "sparse_loco"};
+constexpr std::array<std::string_view, 6> kOuterMethods = {"diloco",      "average", "adam",
+                                                           "sparse_loco", "delayed", "eager"};
 constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16", "int8",
                                                      "int4",     "e3m0", "sign", "top_k"};
 constexpr std::array<std::string_view, 4> kTransports = {"auto", "tcp", "zmq", "gloo"};
@@ -104,7 +105,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
            "what one rank computes at once; micro_batch · dp must divide sequences_per_step",
            "the largest that fits, up to 8"),
 
-    text("optim", "kind", CHOICE(RunConfig, optim.kind, kOptimKinds), "inner optimizer"),
+    text("optim", "kind", CHOICE(RunConfig, optim.kind, kOptimKinds),
+         "inner optimizer; muon steps the matrices inside layers and leaves norms, biases, embeddings and head to AdamW"),
     number("optim", "lr", "", 0, 100, RUN(optim.lr), "inner learning rate at its highest"),
     number("optim", "warmup_steps", "steps", 0, kUnbounded, RUN(optim.warmup_steps),
            "linear rise from 0 to lr"),
@@ -113,6 +115,7 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
     number("optim", "final_lr_fraction", "of lr", 0, 1, RUN(optim.final_lr_fraction),
            "where cosine and wsd end"),
     number("optim", "decay_fraction", "of steps", 0, 1, RUN(optim.decay_fraction), "length of wsd's decay"),
+    number("optim", "momentum", "", 0, 0.999999, RUN(optim.momentum), "Muon: decay of the momentum"),
     number("optim", "beta1", "", 0, 0.999999, RUN(optim.beta1), "AdamW: decay of the first moment"),
     number("optim", "beta2", "", 0, 0.999999, RUN(optim.beta2), "AdamW: decay of the second moment"),
     number("optim", "epsilon", "", 0, 1, RUN(optim.epsilon), "AdamW: added to the root of the second moment"),
@@ -122,7 +125,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
 
     text("outer", "method", CHOICE(RunConfig, outer.method, kOuterMethods),
          "diloco = Nesterov on the mean pseudo-gradient; average = the mean of the sites; adam = Adam on it; sparse_loco = "
-         "the mean of the largest values, the others kept for later"),
+         "the mean of the largest values, the others kept for later; delayed = diloco with each exchange beside the "
+         "whole next round; eager = so too, but a site's own part counts at once"),
     number(
         "outer", "inner_steps", "steps", 1, kUnbounded,
         +[](RunConfig& run) -> Field { return AutomaticField{&run.outer.inner_steps}; },
@@ -130,8 +134,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
         "round",
         "50, or train.steps if fewer"),
     number("outer", "lr", "", 0, 10, RUN(outer.lr), "outer learning rate, or \"auto\"",
-           "auto: 0.6 up to 4 sites, 0.8 from 8, between them interpolated; 1 for average and sparse_loco; optim.lr · √H for "
-           "adam"),
+           "auto: 0.6 up to 4 sites, 0.8 from 8, between them interpolated; two thirds of it for delayed; 1 for average and "
+           "sparse_loco; optim.lr · √H for adam"),
     number("outer", "momentum", "", 0, 0.999999, RUN(outer.momentum), "outer momentum"),
     flag("outer", "nesterov", RUN(outer.nesterov), "Nesterov's form of the outer momentum"),
     number("outer", "beta2", "", 0, 0.999999, RUN(outer.beta2), "adam: decay of the second moment"),

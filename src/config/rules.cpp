@@ -95,6 +95,41 @@ void check_model(Checker& check, const RunConfig& config) {
                   "must be below model.vocab = {}", model.vocab);
 }
 
+// What a method leaves open and what it does not.
+void check_outer_method(Checker& check, const RunConfig& config) {
+    const OuterConfig& outer = config.outer;
+    using enum OuterMethodKind;
+    check.require(steps_by_momentum(outer.method) || outer.warmup_rounds == 0, "outer.warmup_rounds",
+                  outer.warmup_rounds, "must be 0 unless outer.method = \"diloco\", \"delayed\" or \"eager\"");
+    check.require(outer.momentum == 0 || (outer.method != average && outer.method != sparse_loco), "outer.momentum",
+                  outer.momentum, "must be 0 with outer.method = \"average\" or \"sparse_loco\"");
+    switch (outer.method) {
+        case diloco:
+            return;
+        case adam:
+            check.require(outer.inner_steps > 0 || check.given("outer.lr"), "outer.inner_steps", "\"auto\"",
+                          "needs a number for outer.lr with outer.method = \"adam\": what it stands for by itself is "
+                          "optim.lr · √H");
+            return;
+        case delayed:
+        case eager:
+            check.require(outer.fragments == 1, "outer.fragments", outer.fragments,
+                          "must be 1: with outer.method = \"delayed\" or \"eager\" all is exchanged at once");
+            check.require(outer.overlap_steps == 0, "outer.overlap_steps", outer.overlap_steps,
+                          "must be 0: with outer.method = \"delayed\" or \"eager\" it is the whole round");
+            check.require(outer.alpha == 0, "outer.alpha", outer.alpha,
+                          "must be 0 with outer.method = \"delayed\" or \"eager\"");
+            return;
+        case sparse_loco:
+            check.require(config.exchange.codec == "top_k", "exchange.codec", config.exchange.codec,
+                          "must be top_k with outer.method = \"sparse_loco\"");
+            return;
+        case average:
+            check.require(outer.lr == 1, "outer.lr", outer.lr, "must be 1 with outer.method = \"average\"");
+            return;
+    }
+}
+
 void check_training(Checker& check, const RunConfig& config) {
     const std::int64_t steps = config.train.steps;
     check.require(config.outer.inner_steps <= steps, "outer.inner_steps", config.outer.inner_steps,
@@ -113,20 +148,8 @@ void check_training(Checker& check, const RunConfig& config) {
     check.require(outer.overlap_steps < std::max<std::int64_t>(longest / outer.fragments, 1),
                   "outer.overlap_steps", outer.overlap_steps, "must be below {} / outer.fragments = {}", key,
                   longest / outer.fragments);
-    if (outer.method == OuterMethod::diloco) return;
-    check.require(outer.warmup_rounds == 0, "outer.warmup_rounds", outer.warmup_rounds,
-                  "must be 0 unless outer.method = \"diloco\"");
-    if (outer.method == OuterMethod::adam) return;
-    check.require(outer.momentum == 0, "outer.momentum", outer.momentum,
-                  "must be 0 with outer.method = \"average\" or \"sparse_loco\"");
-    if (outer.method == OuterMethod::sparse_loco) {
-        check.require(config.exchange.codec == "top_k", "exchange.codec", config.exchange.codec,
-                      "must be top_k with outer.method = \"sparse_loco\"");
-    } else {
-        check.require(outer.lr == 1, "outer.lr", outer.lr, "must be 1 with outer.method = \"average\"");
-    }
+    check_outer_method(check, config);
 }
-
 // The pipeline stages that a schedule has; a folded one has two a rank.
 std::int64_t pipeline_stages(const IslandConfig& island) {
     const bool fold = island.schedule == "dualpipev" || (island.schedule == "strands" && island.pp > 1);
@@ -199,6 +222,11 @@ void check_island(Checker& check, const RunConfig& config, const IslandConfig& i
                   island.cp, island.dp, island.tp * island.pp * island.cp * island.dp);
     check.require(island.cp == 1, blamed("cp"), island.cp,
                   "must be 1: context parallelism is not available in this build yet");
+    const bool muon = config.optim.kind == OptimKind::muon;
+    check.require(!muon || island.tp == 1, blamed("tp"), island.tp,
+                  "must be 1 with optim.kind = \"muon\", which steps whole matrices");
+    check.require(!muon || !island.zero, blamed("zero"), "true",
+                  "must be false with optim.kind = \"muon\", which steps whole matrices");
     check_model_cut(check, config, island, blamed);
     check.require(island.device == Device::cpu, blamed("device"), "\"cuda\"",
                   "must be cpu: this build has no CUDA");

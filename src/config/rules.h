@@ -14,6 +14,9 @@ void derive_values(RunConfig& config, const Origins& origins, Problems& problems
 // The outer learning rate that "auto" stands for: 0.6 up to 4 sites, 0.8 from 8, linear between.
 double automatic_outer_lr(std::int64_t sites);
 
+// Its outer step has a rate and a momentum that a warm-up can raise.
+bool steps_by_momentum(OuterMethodKind method);
+
 void check_combinations(const RunConfig& config, const Origins& origins, Problems& problems);
 // Data shards and the initial checkpoint are there.
 void check_files(const RunConfig& config, const Origins& origins, Problems& problems);

@@ -58,7 +58,7 @@ struct TrainConfig {
     bool operator==(const TrainConfig&) const = default;
 };
 
-enum class OptimKind : std::uint8_t { adamw, sgd };
+enum class OptimKind : std::uint8_t { adamw, sgd, muon };  // muon: of matrices inside layers, adamw of the rest
 enum class LearningRateSchedule : std::uint8_t { constant, cosine, wsd };  // wsd: warm-up, stable, decay
 
 struct OptimConfig {
@@ -68,6 +68,7 @@ struct OptimConfig {
     LearningRateSchedule schedule = LearningRateSchedule::cosine;
     double final_lr_fraction = 0.1;  // of lr, at the last step
     double decay_fraction = 0.2;     // of the steps, at the end; wsd only
+    double momentum = 0.95;  // of muon
     double beta1 = 0.9;
     double beta2 = 0.95;
     double epsilon = 1e-8;
@@ -77,10 +78,10 @@ struct OptimConfig {
     bool operator==(const OptimConfig&) const = default;
 };
 
-enum class OuterMethod : std::uint8_t { diloco, average, adam, sparse_loco };
+enum class OuterMethodKind : std::uint8_t { diloco, average, adam, sparse_loco, delayed, eager };
 
 struct OuterConfig {
-    OuterMethod method = OuterMethod::diloco;
+    OuterMethodKind method = OuterMethodKind::diloco;
     std::int64_t inner_steps = 50;  // H; 0: "auto", the tuner's choice
     double lr = 0.0;                // derived ("auto"): 0.6 up to 4 sites, 0.8 from 8, interpolated
     double momentum = 0.9;

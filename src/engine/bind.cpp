@@ -38,6 +38,8 @@ BoundCall bind_typed(const BoundOperands& operands) {
         case OpKind::gelu_backward:
         case OpKind::add:
             return bind_elementwise<T>(operands);
+        case OpKind::muon:
+            return bind_muon<T>(operands);
         case OpKind::square_sum:
         case OpKind::adamw:
         case OpKind::sgd:
@@ -88,6 +90,8 @@ std::int64_t op_scratch_bytes(const Program& program, const Op& op, std::int32_t
                        ? kernels::attention_scratch_bytes(shape, size_bytes(out.dtype))
                        : kernels::attention_backward_scratch_bytes(shape, size_bytes(out.dtype));
         }
+        case OpKind::muon:
+            return muon_scratch_bytes(value(op.reads.at(0)));
         default:
             return 0;
     }

@@ -70,5 +70,8 @@ template <class T>
 BoundCall bind_optimizer(const BoundOperands& operands);
 template <class T>
 BoundCall bind_linear(const BoundOperands& operands);  // libtorch's
+template <class T>
+BoundCall bind_muon(const BoundOperands& operands);  // libtorch's products
+std::int64_t muon_scratch_bytes(const Value& gradient);
 
 }  // namespace atl

@@ -1,20 +1,14 @@
 // The matrix products: libtorch's, through out= forms on tensors that are views of the arenas.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 
 #include "engine/bind.h"
+#include "engine/tensor_over.h"
 #include "kernels/vector_ops.h"
 
 namespace atl {
 namespace {
-
-template <class T>
-at::Tensor tensor_over(const T* data, const Shape& shape) {
-    constexpr auto kType = std::is_same_v<T, float> ? at::kFloat : at::kDouble;
-    return at::from_blob(const_cast<T*>(data), shape, at::TensorOptions().dtype(kType));
-}
 
 template <class T>
 BoundCall bind_linear_forward(const BoundOperands& o) {

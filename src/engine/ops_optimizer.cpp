@@ -1,14 +1,12 @@
-#include <cmath>
 #include <vector>
 
 #include "engine/bind.h"
+#include "engine/optimizer_scalars.h"
 #include "kernels/adamw.h"
+#include "kernels/gradient_scale.h"
 
 namespace atl {
 namespace {
-
-// Positions in the input `scalars`.
-enum Scalar : std::size_t { kLearningRate = 0, kStep = 1, kTokens = 2 };
 
 template <class T>
 BoundCall bind_square_sum(const BoundOperands& o) {
@@ -60,10 +58,8 @@ BoundCall bind_sgd(const BoundOperands& o) {
     T* w = o.write<T>(0);
     return [=] {
         const double tokens = scalars[kTokens];
-        if (!std::isfinite(*norm2) || tokens <= 0) return;
-        const double norm = std::sqrt(*norm2) / tokens;
-        const bool clip = attributes.grad_clip > 0 && norm > attributes.grad_clip;
-        const T scale = static_cast<T>((clip ? attributes.grad_clip / norm : 1.0) / tokens);
+        if (!kernels::is_steppable(*norm2, tokens)) return;
+        const T scale = static_cast<T>(kernels::gradient_scale(*norm2, tokens, attributes.grad_clip));
         const T rate = static_cast<T>(scalars[kLearningRate]);
         const T keep = static_cast<T>(1.0 - scalars[kLearningRate] * attributes.weight_decay);
         for (std::int64_t i = 0; i < count; ++i) w[i] = keep * w[i] - rate * (scale * dw[i]);

@@ -204,7 +204,13 @@ BufferView Island::tensor(TensorKind kind, const std::string& name) {
 }
 
 bool Island::has_moments() const {
-    return state_->training != nullptr && state_->options.optim.kind == OptimKind::adamw;
+    return state_->training != nullptr && state_->options.optim.kind != OptimKind::sgd;
+}
+
+bool Island::has(TensorKind kind, const TensorSpec& tensor) const {
+    if (kind == TensorKind::parameter) return true;
+    const bool one_moment = state_->options.optim.kind == OptimKind::muon && tensor.hidden;
+    return has_moments() && !(one_moment && kind == TensorKind::second_moment);
 }
 
 std::vector<TensorKind> Island::tensor_kinds() const {
@@ -214,7 +220,7 @@ std::vector<TensorKind> Island::tensor_kinds() const {
 
 void Island::collect(TensorKind kind, const VisitTensor& visit, const SelectTensor& select) {
     for (const TensorSpec& spec : state_->tensors) {
-        if (select && !select(spec)) continue;
+        if (!has(kind, spec) || (select && !select(spec))) continue;
         const BufferView whole = state_->whole(kind, spec);
         state_->layout_of(kind).collect(spec.name, state_->pieces(kind, spec.name), whole);
         if (whole.count > 0) visit(spec, whole);
@@ -223,7 +229,7 @@ void Island::collect(TensorKind kind, const VisitTensor& visit, const SelectTens
 
 void Island::distribute(TensorKind kind, const VisitTensor& fill, const SelectTensor& select) {
     for (const TensorSpec& spec : state_->tensors) {
-        if (select && !select(spec)) continue;
+        if (!has(kind, spec) || (select && !select(spec))) continue;
         const BufferView whole = state_->whole(kind, spec);
         if (state_->links.rank == Rank(0)) fill(spec, whole);
         state_->layout_of(kind).distribute(spec.name, whole, state_->pieces(kind, spec.name));

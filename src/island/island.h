@@ -55,11 +55,12 @@ class Island {
     // Parameters from the seed, moments zero, no steps done.
     void initialise(std::uint64_t seed);
 
-    // Logical tensors in the model's order. Plain gradient descent has no moments.
+    // Logical tensors in the model's order. Plain gradient descent has no moments, and Muon no second one of what it steps.
     const std::vector<TensorSpec>& tensors() const;
     BufferView tensor(TensorKind kind, const std::string& name);  // of a rank that holds it in one piece
     bool has_moments() const;
     std::vector<TensorKind> tensor_kinds() const;  // parameters, and moments if there are any
+    bool has(TensorKind kind, const TensorSpec& tensor) const;
 
     // Collective: every tensor of a kind, whole, in the model's order. collect shows them where they are whole: on the
     // gateway, and on ranks that hold all of them anyway. distribute has them written on the gateway, and brings them to

@@ -12,9 +12,11 @@
 namespace atl {
 namespace {
 
-std::variant<AdamwAttributes, SgdAttributes> optimizer_attributes(const OptimConfig& optim) {
+decltype(TrainingProgramOptions::optimizer) optimizer_attributes(const OptimConfig& optim) {
     if (optim.kind == OptimKind::sgd) return SgdAttributes{optim.weight_decay, optim.grad_clip};
-    return AdamwAttributes{optim.beta1, optim.beta2, optim.epsilon, optim.weight_decay, optim.grad_clip};
+    const AdamwAttributes adamw{optim.beta1, optim.beta2, optim.epsilon, optim.weight_decay, optim.grad_clip};
+    if (optim.kind == OptimKind::adamw) return adamw;
+    return MuonOptimizer{{optim.momentum, optim.weight_decay, optim.grad_clip}, adamw};
 }
 
 ScratchRule scratch_rule(std::int32_t threads) {

@@ -133,23 +133,54 @@ std::vector<ValueId> Gradients::add_counted() {
     return counted;
 }
 
-std::vector<ParameterUpdate> Gradients::add_updates(bool with_moments) {
+ValueId Gradients::add_moment(const char* prefix, const PackedPieces& pieces, DType dtype) {
+    return add_stacked(builder_, pieces, {.prefix = prefix, .dtype = dtype, .role = Role::state});
+}
+
+// Of an optimizer that works on matrices: each tensor of the stack by itself.
+void Gradients::add_whole_matrices(const Entry& entry, std::vector<ParameterUpdate>& updates) {
+    const Parameter& parameter = *entry.parameter;
+    std::int64_t row = 0;
+    for (const TensorPiece& piece : parameter.pieces.pieces) {
+        ATOLL_CHECK(piece.box == Box::whole(piece.tensor.shape), "{} is not whole on this rank", piece.name);
+        const Range rows{row, row + piece.tensor.shape.front()};
+        const PackedPieces matrix = select_rows(parameter.pieces, {rows});
+        updates.push_back(
+            {.weight = add_rows(builder_, parameter.weight, rows),
+             .gradient = add_rows(builder_, parameter.gradient, rows),
+             .first_moment = add_moment("m/", matrix, builder_.program().value(parameter.weight).dtype),
+             .second_moment = std::nullopt,
+             .decays = matrix.decays(),
+             .gathered_weight = std::nullopt,
+             .holders = {}});
+        row = rows.end;
+    }
+}
+
+std::vector<ParameterUpdate> Gradients::add_updates(Moments moments) {
     std::vector<ParameterUpdate> updates;
     const auto add = [&](const PackedPieces& pieces, ValueId weight, ValueId gradient) -> ParameterUpdate& {
-        auto& update = updates.emplace_back(
-            ParameterUpdate{.weight = weight, .gradient = gradient, .decays = pieces.decays()});
+        auto& update = updates.emplace_back();
+        update.weight = weight;
+        update.gradient = gradient;
+        update.decays = pieces.decays();
         const auto dtype = builder_.program().value(weight).dtype;
-        const auto moment = [&](const char* prefix) {
-            return add_stacked(builder_, pieces, {.prefix = prefix, .dtype = dtype, .role = Role::state});
-        };
-        if (with_moments) {
-            update.first_moment = moment("m/");
-            update.second_moment = moment("v/");
+        if (moments != Moments::none) {
+            update.first_moment = add_moment("m/", pieces, dtype);
+            update.second_moment = add_moment("v/", pieces, dtype);
         }
         return update;
     };
-    for (const auto& [parameter, runs] : entries_) {
+    for (const Entry& entry : entries_) {
+        const auto& [parameter, runs] = entry;
         const auto is_split = [&](const Run& run) { return sums_[run.sum].is_split(); };
+        if (moments == Moments::one_of_hidden) {
+            ATOLL_CHECK(std::ranges::none_of(runs, is_split), "{} is updated in parts", parameter->pieces.name);
+            if (parameter->pieces.hidden()) {
+                add_whole_matrices(entry, updates);
+                continue;
+            }
+        }
         if (std::ranges::none_of(runs, is_split)) {
             add(parameter->pieces, parameter->weight, parameter->gradient);
             continue;

@@ -16,13 +16,17 @@ namespace atl {
 struct ParameterUpdate {
     ValueId weight;
     ValueId gradient;
-    ValueId first_moment;   // adamw only
-    ValueId second_moment;  // adamw only
+    std::optional<ValueId> first_moment;
+    std::optional<ValueId> second_moment;
     bool decays = false;
     // Then gathered from all holders; none: they all update the same rows.
     std::optional<ValueId> gathered_weight;
     std::vector<Rank> holders;
 };
+
+// What an optimizer keeps beside the weights; one_of_hidden: of matrices inside layers, which are then updated one by
+// one, the first moment alone.
+enum class Moments { none, two, one_of_hidden };
 
 class Gradients {
   public:
@@ -40,8 +44,8 @@ class Gradients {
     // added up, otherwise each rank counts all there is.
     std::vector<ValueId> add_counted();
     bool is_counted_once() const;
-    // Adds moments, if asked for.
-    std::vector<ParameterUpdate> add_updates(bool with_moments);
+    // Adds moments.
+    std::vector<ParameterUpdate> add_updates(Moments moments);
 
   private:
     // One sum over ranks: of a bucket, or of rows of one gradient.
@@ -68,6 +72,8 @@ class Gradients {
         std::int64_t elements = 0;
     };
 
+    void add_whole_matrices(const Entry& entry, std::vector<ParameterUpdate>& updates);
+    ValueId add_moment(const char* prefix, const PackedPieces& pieces, DType dtype);
     void close(Bucket& bucket, const std::vector<Rank>& holders, DType dtype);
     void add_apart(Entry& entry, DType dtype);
     void emit(const Sum& sum);

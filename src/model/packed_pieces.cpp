@@ -40,6 +40,10 @@ bool PackedPieces::decays() const {
     for (const auto& piece : pieces) ATOLL_CHECK_EQ(piece.tensor.decays, pieces.front().tensor.decays);
     return pieces.front().tensor.decays;
 }
+bool PackedPieces::hidden() const {
+    for (const auto& piece : pieces) ATOLL_CHECK_EQ(piece.tensor.hidden, pieces.front().tensor.hidden);
+    return pieces.front().tensor.hidden;
+}
 
 PackedPieces whole_tensors(std::string name, const std::vector<TensorSpec>& tensors) {
     PackedPieces packed{std::move(name), {}};

@@ -28,6 +28,7 @@ struct PackedPieces {
     std::int64_t row_elements() const;  // of one row
     Shape shape() const;
     bool decays() const;
+    bool hidden() const;
     bool operator==(const PackedPieces&) const = default;
 };
 

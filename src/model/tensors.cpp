@@ -17,6 +17,12 @@ Tensors matrix(std::string name, std::int64_t rows, std::int64_t columns,
                InitialValues initial = InitialValues::normal) {
     return one(std::move(name), {rows, columns}, initial, true);
 }
+Tensors hidden_matrix(std::string name, std::int64_t rows, std::int64_t columns,
+                      InitialValues initial = InitialValues::normal) {
+    Tensors tensors = matrix(std::move(name), rows, columns, initial);
+    tensors.pieces.front().tensor.hidden = true;
+    return tensors;
+}
 Tensors vector(std::string name, std::int64_t size, InitialValues initial) {
     return one(std::move(name), {size}, initial, false);
 }
@@ -38,17 +44,17 @@ LayerParts<Tensors> llama_layer(const ModelShape& s, std::int64_t layer) {
     LayerParts<Tensors> parts{.layer = layer};
     parts.attention_norm = rms(prefix + "input_layernorm", s);
     parts.qkv.weight = packed(fmt::format("layers.{}.qkv", layer),
-                              {matrix(attention + "q_proj.weight", s.heads * s.head_width, s.hidden),
-                               matrix(attention + "k_proj.weight", kv_rows, s.hidden),
-                               matrix(attention + "v_proj.weight", kv_rows, s.hidden)});
+                              {hidden_matrix(attention + "q_proj.weight", s.heads * s.head_width, s.hidden),
+                               hidden_matrix(attention + "k_proj.weight", kv_rows, s.hidden),
+                               hidden_matrix(attention + "v_proj.weight", kv_rows, s.hidden)});
     parts.projection.weight =
-        matrix(attention + "o_proj.weight", s.hidden, s.heads * s.head_width, InitialValues::scaled_residual);
+        hidden_matrix(attention + "o_proj.weight", s.hidden, s.heads * s.head_width, InitialValues::scaled_residual);
     parts.ffn_norm = rms(prefix + "post_attention_layernorm", s);
     parts.up.weight = packed(fmt::format("layers.{}.gate_up", layer),
-                             {matrix(prefix + "mlp.gate_proj.weight", s.ffn, s.hidden),
-                              matrix(prefix + "mlp.up_proj.weight", s.ffn, s.hidden)});
+                             {hidden_matrix(prefix + "mlp.gate_proj.weight", s.ffn, s.hidden),
+                              hidden_matrix(prefix + "mlp.up_proj.weight", s.ffn, s.hidden)});
     parts.down.weight =
-        matrix(prefix + "mlp.down_proj.weight", s.hidden, s.ffn, InitialValues::scaled_residual);
+        hidden_matrix(prefix + "mlp.down_proj.weight", s.hidden, s.ffn, InitialValues::scaled_residual);
     return parts;
 }
 
@@ -68,7 +74,7 @@ NormParts<Tensors> layer_norm_parts(const std::string& name, const ModelShape& s
 
 LinearParts<Tensors> with_bias(const std::string& name, std::int64_t rows, std::int64_t columns,
                                InitialValues initial = InitialValues::normal) {
-    return {matrix(name + ".weight", rows, columns, initial),
+    return {hidden_matrix(name + ".weight", rows, columns, initial),
             vector(name + ".bias", rows, InitialValues::zeros)};
 }
 

@@ -24,6 +24,7 @@ struct TensorSpec {
     Shape shape;
     InitialValues initial = InitialValues::normal;
     bool decays = false;  // weight decay: matrices only, neither norms nor biases
+    bool hidden = false;  // a matrix inside a layer: neither embedding nor head
     bool operator==(const TensorSpec&) const = default;
 };
 

@@ -1,5 +1,7 @@
 #include "model/training_program.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "model/emit_ops.h"
 #include "model/gradients.h"
@@ -26,6 +28,14 @@ void add_stages(StepBuilder& builder, const ModelShape& shape, const ParallelSha
     }
 }
 
+// Five rounds of three products, of the matrix with itself or with squares of its shorter side.
+double orthogonalisation_flops(const Shape& shape) {
+    const auto rows = static_cast<double>(shape.front());
+    const auto columns = static_cast<double>(shape.back());
+    const double square = std::min(rows, columns) * std::min(rows, columns);
+    return 5 * (4 * square * std::max(rows, columns) + 2 * square * std::min(rows, columns));
+}
+
 // The norm of all gradients, each counted once over the ranks.
 void emit_norm(StepBuilder& builder, Collectives& collectives, Gradients& gradients, ValueId norm2) {
     builder.add(Op{.kind = OpKind::square_sum, .reads = gradients.add_counted(), .writes = {norm2}});
@@ -41,15 +51,20 @@ void emit_update(StepBuilder& builder, Collectives& collectives, const TrainingP
         if (!update.decays) attributes.weight_decay = 0;
         reads.insert(reads.end(), writes.begin(), writes.end());
         Op op{.kind = kind, .attributes = attributes, .reads = reads, .writes = writes};
+        if (kind == OpKind::muon)
+            op.flops = orthogonalisation_flops(builder.program().value(update.weight).shape);
         if (options.scratch_bytes) op.scratch_bytes = options.scratch_bytes(builder.program(), op);
         builder.add(std::move(op));
     };
-    if (const auto* adamw = std::get_if<AdamwAttributes>(&options.optimizer)) {
-        writes.insert(writes.end(), {update.first_moment, update.second_moment});
-        add(OpKind::adamw, *adamw);
-    } else {
-        add(OpKind::sgd, std::get<SgdAttributes>(options.optimizer));
-    }
+    if (update.first_moment) writes.push_back(*update.first_moment);
+    if (update.second_moment) writes.push_back(*update.second_moment);
+    const auto* muon = std::get_if<MuonOptimizer>(&options.optimizer);
+    if (const auto* sgd = std::get_if<SgdAttributes>(&options.optimizer))
+        add(OpKind::sgd, *sgd);
+    else if (muon != nullptr && !update.second_moment)
+        add(OpKind::muon, muon->hidden);
+    else
+        add(OpKind::adamw, muon != nullptr ? muon->others : std::get<AdamwAttributes>(options.optimizer));
     if (update.gathered_weight)
         builder.add(
             collectives.make(OpKind::all_gather, update.holders, update.weight, *update.gathered_weight));
@@ -78,7 +93,10 @@ StepOps emit_training_step(const ModelShape& shape, const TrainingProgramOptions
         add_parameters(builder, rank_parts(shape, options.parallel, options.rank), options.dtype);
     Gradients gradients(builder, collectives, shape, options.parallel);
     gradients.add(parameters, options.bucket_bytes);
-    const auto updates = gradients.add_updates(std::holds_alternative<AdamwAttributes>(options.optimizer));
+    const auto moments = std::holds_alternative<SgdAttributes>(options.optimizer)   ? Moments::none
+                         : std::holds_alternative<MuonOptimizer>(options.optimizer) ? Moments::one_of_hidden
+                                                                                    : Moments::two;
+    const auto updates = gradients.add_updates(moments);
     OpEmitter emitter(builder, collectives, shape,
                       {options.sequences, context, options.dtype, options.scratch_bytes, options.parallel},
                       parameters);

@@ -10,7 +10,8 @@
 //                the box to the name of each
 //   gradients    "grad/" + parameter name, views of "bucket_0", "bucket_1", … in the order in which backward ends;
 //                where updates are split (ParallelShape::zero) the rows that this rank updates are in "reduced/" + name
-//   moments      (adamw only) "m/" and "v/" + parameter name; of the rows that this rank updates
+//   moments      "m/" and "v/" + parameter name, of the rows that this rank updates; none with sgd, and no "v/" of what
+//                muon steps
 //   state        "rope_table" [context, head width] (initial_values.h fills it)
 // T = sequences × context tokens. Parameters, gradients and moments carry a LogicalBox: model_layout.h says which.
 //
@@ -29,6 +30,13 @@ namespace atl {
 // Scratch that the kernel of an op needs; asked once per op, when its reads and writes are known.
 using ScratchRule = std::function<std::int64_t(const Program&, const Op&)>;
 
+// Muon steps every matrix inside a layer, each by itself; norms, biases, embeddings and the head go by AdamW. A matrix
+// must be whole on each rank that holds it, and updated by all of them: neither tensor parallelism nor `zero`.
+struct MuonOptimizer {
+    MuonAttributes hidden;
+    AdamwAttributes others;
+};
+
 struct TrainingProgramOptions {
     std::int64_t sequences = 1;      // of one micro-batch
     std::int64_t context = 0;        // tokens of a sequence, at most the model's; 0 = the model's
@@ -38,7 +46,7 @@ struct TrainingProgramOptions {
     ParallelShape parallel;
     std::int64_t bucket_bytes = 25'000'000;  // a bucket closes when it holds at least this much
     // weight_decay is for tensors that decay; the others get 0.
-    std::variant<AdamwAttributes, SgdAttributes> optimizer = AdamwAttributes{};
+    std::variant<AdamwAttributes, SgdAttributes, MuonOptimizer> optimizer = AdamwAttributes{};
     ScratchRule scratch_bytes;  // none = no op needs scratch
 };
 

@@ -28,6 +28,10 @@ void visit_fields(Attributes& attributes, Visit&& visit) {
     } else if constexpr (std::is_same_v<Plain, SgdAttributes>) {
         visit("weight_decay", attributes.weight_decay);
         visit("grad_clip", attributes.grad_clip);
+    } else if constexpr (std::is_same_v<Plain, MuonAttributes>) {
+        visit("momentum", attributes.momentum);
+        visit("weight_decay", attributes.weight_decay);
+        visit("grad_clip", attributes.grad_clip);
     } else if constexpr (std::is_same_v<Plain, CollectiveAttributes>) {
         visit("group", attributes.group);
         visit("sequence", attributes.sequence);

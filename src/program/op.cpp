@@ -53,6 +53,7 @@ const std::vector<KindFacts>& facts() {
         {square_sum, "square_sum", none, {1, kAnyNumber, 1, 1}},
         {adamw, "adamw", AdamwAttributes{}, {6, 6, 3, 3}, true},
         {sgd, "sgd", SgdAttributes{}, {4, 4, 1, 1}, true},
+        {muon, "muon", MuonAttributes{}, {5, 5, 2, 2}, true},
         {all_reduce, "all_reduce", group, {1, 1, 1, 1}, true},
         {all_reduce_max, "all_reduce_max", group, {1, 1, 1, 1}, true},
         {all_gather, "all_gather", group, {1, 1, 1, 1}, true},

@@ -36,6 +36,7 @@
 //  square_sum             x1, x2, ... (gradients)                      sum[1] f64
 //  adamw                  dw[N], norm2[1], scalars[4], w, m, v         w, m, v                   in place
 //  sgd                    dw[N], norm2[1], scalars[4], w               w                         in place
+//  muon                   dw[R,C], norm2[1], scalars[4], w, m          w, m                      in place
 //  all_reduce             x[N]                                         x[N], the same value      sum over the group
 //  all_reduce_max         x[N]                                         x[N], the same value      maximum over it
 //  all_gather             piece[T_r,C]                                 whole[T,C]                pieces by rank
@@ -100,6 +101,7 @@ enum class OpKind : std::uint8_t {
     square_sum,
     adamw,
     sgd,
+    muon,
     all_reduce,
     all_reduce_max,
     all_gather,
@@ -169,6 +171,13 @@ struct SgdAttributes {
     double grad_clip = 0.0;
     bool operator==(const SgdAttributes&) const = default;
 };
+// Of one whole matrix: orthogonalised momentum (kernels/muon.h). Gradient scaling, clipping and refusal as for adamw.
+struct MuonAttributes {
+    double momentum = 0.95;
+    double weight_decay = 0.0;
+    double grad_clip = 0.0;
+    bool operator==(const MuonAttributes&) const = default;
+};
 // Collectives. Ranks of a group are sorted; `sequence` counts the group's collectives in issue order.
 struct CollectiveAttributes {
     std::string group;  // "dp", "tp", … or "world"
@@ -185,7 +194,7 @@ struct PointToPointAttributes {
 
 using OpAttributes =
     std::variant<NoAttributes, AccumulateAttributes, NormAttributes, HeadAttributes, AdamwAttributes,
-                 SgdAttributes, CollectiveAttributes, RowAttributes, PointToPointAttributes>;
+                 SgdAttributes, MuonAttributes, CollectiveAttributes, RowAttributes, PointToPointAttributes>;
 
 // The attributes an op of this kind carries, at their defaults.
 OpAttributes default_attributes(OpKind kind);

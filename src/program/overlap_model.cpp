@@ -34,6 +34,7 @@ OpFamily family_of(OpKind kind) {
         case OpKind::square_sum:
         case OpKind::adamw:
         case OpKind::sgd:
+        case OpKind::muon:
             return OpFamily::optimizer;
         case OpKind::all_gather:
         case OpKind::broadcast:

@@ -170,6 +170,31 @@ TEST(Island, plain_gradient_descent_moves_by_rate_times_gradient) {
     EXPECT_NEAR(std::sqrt(squares), options.optim.lr * result.gradient_norm, 1e-6 * result.gradient_norm);
 }
 
+TEST(Island, muon_trains_alike_on_one_rank_and_on_two_and_has_one_moment_of_matrices_inside_layers) {
+    for (const ModelShape& model : {test::small_llama(), test::small_gpt2()}) {
+        IslandOptions options = small_island(model, 1);
+        options.optim.kind = OptimKind::muon;
+        options.optim.lr = 1e-2;
+        Island island(options);
+        island.initialise(kSeed);
+        std::int64_t first = 0, second = 0;
+        island.collect(TensorKind::first_moment, [&](const TensorSpec&, BufferView) { ++first; });
+        island.collect(TensorKind::second_moment, [&](const TensorSpec& tensor, BufferView) {
+            EXPECT_FALSE(tensor.hidden) << tensor.name;
+            ++second;
+        });
+        const auto hidden = std::ranges::count_if(island.tensors(), &TensorSpec::hidden);
+        EXPECT_EQ(first, std::ssize(island.tensors()));
+        EXPECT_EQ(second, std::ssize(island.tensors()) - hidden);
+        const auto on_one = train_on_ranks(options, 1, 3), on_two = train_on_ranks(options, 2, 3);
+        EXPECT_LT(largest_difference(on_one, on_two), 2e-4);
+        const double before = random_step(island, 0).loss_sum;
+        for (int step = 0; step < 10; ++step) random_step(island, 0);
+        EXPECT_LT(random_step(island, 0).loss_sum, 0.9 * before);
+        EXPECT_EQ(island.allocations().count, 0);
+    }
+}
+
 TEST(Island, flat_parameters_are_the_tensors_sorted_by_name_and_go_back_as_they_came) {
     Island island(small_island(test::small_gpt2()));
     island.initialise(kSeed);

@@ -243,6 +243,40 @@ TEST(TrainingProgram, plain_gradient_descent_needs_no_moments) {
         EXPECT_TRUE(value.role != Role::state || value.name == "rope_table") << value.name;
 }
 
+TEST(TrainingProgram, muon_steps_every_matrix_inside_layers_by_itself_and_keeps_one_moment_of_it) {
+    for (const auto& shape : {test::tiny_llama(), test::tiny_gpt2()}) {
+        const auto program = make_training_program(
+            shape, {.context = 16, .optimizer = MuonOptimizer{{.weight_decay = 0.1}, {.weight_decay = 0.1}}});
+        expect_sound({program});
+        std::vector<Shape> stepped, hidden;
+        std::int64_t updated = 0;
+        for (const Op& op : program.ops) {
+            if (op.kind != OpKind::muon && op.kind != OpKind::adamw) continue;
+            updated += element_count(program.value(op.writes[0]).shape);
+            if (op.kind == OpKind::muon) stepped.push_back(program.value(op.writes[0]).shape);
+        }
+        std::set<std::string> values;
+        for (const Value& value : program.values) values.insert(value.name);
+        for (const TensorSpec& tensor : model_tensors(shape)) {
+            if (tensor.hidden) hidden.push_back(tensor.shape);
+            EXPECT_TRUE(values.contains("m/" + tensor.name)) << tensor.name;
+            EXPECT_EQ(values.contains("v/" + tensor.name), !tensor.hidden) << tensor.name;
+        }
+        EXPECT_EQ(updated, parameter_count(shape));
+        std::ranges::sort(stepped);
+        std::ranges::sort(hidden);
+        EXPECT_EQ(stepped, hidden);
+        EXPECT_EQ(hidden.size(), static_cast<std::size_t>(shape.layers * (shape.kind == ModelKind::llama ? 7 : 4)));
+    }
+}
+
+TEST(TrainingProgram, muon_refuses_matrices_that_are_cut_or_updated_in_parts) {
+    for (const ParallelShape& parallel : {ParallelShape{.tp = 2}, ParallelShape{.dp = 2, .zero = true}})
+        EXPECT_THROW(make_training_program(test::tiny_llama(), {.context = 16, .parallel = parallel,
+                                                                .optimizer = MuonOptimizer{}}),
+                     CheckError);
+}
+
 TEST(TrainingProgram, refuses_a_context_beyond_the_models_and_a_rank_outside_its_group) {
     const auto shape = test::tiny_llama();
     EXPECT_THROW(make_training_program(shape, {.context = 129}), CheckError);
