@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/outer.txt: outer steps and a streamed run, computed here a second time from their formulas.
+"""Writes tests/golden/outer.txt: outer steps, a streamed run and methods that are a round late, computed here a second
+time from their formulas.
 
 Every operation is rounded to fp32 by itself, as Atoll does it, so the numbers must be equal to the last bit. Lines are
 `word value...`, floats in hexadecimal. No argument; no dependency beyond Python.
@@ -80,12 +81,44 @@ def write_streaming(lines, noise):
             lines.append(f"local {site} " + " ".join(value.hex() for value in local[site]))
 
 
+def write_late(lines, noise, method):
+    """Two sites, three elements, five rounds, Nesterov: the exchange is beside the next round, the last one waits."""
+    rounds, rule = 5, ("nesterov", f32(0.6), f32(0.9), 0.0, 0.0)
+    ahead = (rule[0], f32(rule[1] * 0.5), *rule[2:])  # each site has half of the weight
+    anchor = [noise(1.0) for _ in range(3)]
+    momentum, own, kept = [0.0] * 3, [[0.0] * 3, [0.0] * 3], [[0.0] * 3, [0.0] * 3]
+    start = [list(anchor), list(anchor)]
+    lines.append(f"late {method}")
+    lines.append("anchor " + " ".join(value.hex() for value in anchor))
+    for number in range(rounds):
+        fresh = []
+        for site in (0, 1):
+            moves = [noise(0.02) for _ in anchor]
+            lines.append(f"move {site} " + " ".join(value.hex() for value in moves))
+            local = [f32(value - move) for value, move in zip(start[site], moves)]
+            fresh.append([f32(value - now) for value, now in zip(start[site], local)])
+        last = number == rounds - 1
+        for i in range(3):
+            sent = [f32(fresh[site][i] + kept[site][i]) if last else kept[site][i] for site in (0, 1)]
+            mean = f32(f32(sent[0] + sent[1]) / 2)
+            anchor[i], momentum[i], _ = step(rule, 0, mean, anchor[i], momentum[i], 0.0)
+            for site in (0, 1):
+                start[site][i], kept[site][i] = anchor[i], fresh[site][i]
+                if method == "eager" and not last:
+                    start[site][i], own[site][i], _ = step(ahead, 0, fresh[site][i], anchor[i], own[site][i], 0.0)
+        lines.append("anchor " + " ".join(value.hex() for value in anchor))
+        for site in (0, 1):
+            lines.append(f"local {site} " + " ".join(value.hex() for value in start[site]))
+
+
 def main():
     source = random.Random(7)
     lines = []
     noise = lambda scale: f32(source.gauss(0, scale))
     write_rules(lines, noise)
     write_streaming(lines, noise)
+    write_late(lines, noise, "delayed")
+    write_late(lines, noise, "eager")
     TARGET.write_text("\n".join(lines) + "\n")
 
 

@@ -91,7 +91,7 @@ Case of_config(const Context& context, const TuneOptions& options) {
     result.input.inner_steps = inner_step_candidates(numbers.total_steps);
     result.input.codecs = {
         {numbers.method.codec, round_bytes(numbers.method.codec, result.elements, result.sites), 0}};
-    result.input.streams = {{config.outer.fragments, config.outer.overlap_steps}};
+    result.input.streams = {{config.outer.fragments, config.outer.overlap_steps, numbers.a_round_late}};
     result.input.loss = loss_model(result.sites, static_cast<double>(numbers.total_steps));
     return result;
 }

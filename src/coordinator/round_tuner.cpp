@@ -79,10 +79,11 @@ TunerInput tuner_input(const MeasuredRounds& measured, const RunNumbers& numbers
             8 * measured.payload_bytes / (measured.exchange_seconds - input.round_trip_seconds);
     input.inner_steps = inner_step_candidates(numbers.total_steps);
     input.codecs = {{numbers.method.codec, measured.payload_bytes, 0}};
-    input.streams = {{fragments, numbers.method.overlap_steps}};
+    input.streams = {{fragments, numbers.method.overlap_steps, numbers.a_round_late}};
     input.loss = loss_model(measured.sites, static_cast<double>(numbers.total_steps));
     // What the exchange itself does not explain happens in every round, whatever its length.
-    const double carried = numbers.method.overlap_steps == 0 ? measured.exchange_seconds : 0;
+    const bool waits = numbers.method.overlap_steps == 0 && !numbers.a_round_late;
+    const double carried = waits ? measured.exchange_seconds : 0;
     input.own_seconds = std::max(0.0, measured.stall_seconds - carried);
     return input;
 }

@@ -6,6 +6,7 @@
 
 #include "config/key_table.h"
 #include "config/wire_codec.h"
+#include "outer/method.h"
 #include "outer/tuner.h"
 
 namespace atl {
@@ -47,7 +48,9 @@ RunNumbers run_numbers(const RunConfig& config) {
     numbers.method.method = text_setting(shared_settings(config), "outer.method");
     const WireCodec codec = wire_codec(config.exchange);
     numbers.method.codec = codec.name;
-    numbers.gather = codec.gathered;
+    const OuterMethod& method = outer_method(numbers.method.method);
+    numbers.gather = codec.gathered || method.combine() == Combine::gather;
+    numbers.a_round_late = method.is_a_round_late();
     numbers.method.outer_lr = config.outer.lr;
     numbers.method.outer_momentum = config.outer.momentum;
     numbers.method.nesterov = config.outer.nesterov;
@@ -59,7 +62,7 @@ RunNumbers run_numbers(const RunConfig& config) {
     numbers.automatic_inner_steps = config.outer.inner_steps == 0;
     if (numbers.automatic_inner_steps) {
         // The shortest round that leaves room for the overlap: what it costs tells more than a guess.
-        const StreamChoice stream{config.outer.fragments, config.outer.overlap_steps};
+        const StreamChoice stream{config.outer.fragments, config.outer.overlap_steps, numbers.a_round_late};
         const auto candidates = inner_step_candidates(config.train.steps);
         const auto first = std::ranges::find_if(candidates, [&](std::int64_t steps) { return fits(stream, steps); });
         // A run too short for any of them has rounds as short as its fragments and overlap allow.

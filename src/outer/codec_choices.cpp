@@ -32,11 +32,11 @@ double copies_sent(const Codec& codec, std::int64_t sites) {
 double round_bytes(std::string_view name, double elements, std::int64_t sites) {
     const Codec& codec = codec_from_name(name);
     const auto whole = static_cast<std::int64_t>(elements);
-    if (sites <= 2 || is_gathered(codec)) return static_cast<double>((sites - 1) * codec.body_bytes(whole));
     const EncodedSizes sizes{.contribution_bytes = codec.body_bytes(whole),
                              .owned_contribution_bytes = codec.body_bytes(whole / sites),
                              .owned_mean_bytes = mean_codec(codec).body_bytes(whole / sites)};
-    return static_cast<double>(payload_bytes_sent(sizes, static_cast<int>(sites)));
+    return static_cast<double>(
+        payload_bytes_sent(is_gathered(codec) ? Combine::gather : Combine::mean, sizes, static_cast<int>(sites)));
 }
 
 std::vector<CodecChoice> codec_choices(double elements, std::int64_t sites) {

@@ -7,13 +7,6 @@
 
 namespace atl {
 
-OuterRule outer_rule(std::string_view method, double momentum, bool nesterov) {
-    if (method == "average") return OuterRule::average;
-    if (method == "adam") return OuterRule::adam;
-    if (momentum == 0) return OuterRule::sgd;
-    return nesterov ? OuterRule::nesterov : OuterRule::heavy_ball;
-}
-
 bool has_momentum(OuterRule rule) {
     return rule == OuterRule::heavy_ball || rule == OuterRule::nesterov || rule == OuterRule::adam;
 }
@@ -60,19 +53,6 @@ void apply_outer(const OuterSettings& settings, Round round, std::span<const flo
     mix_into_local(settings.alpha, anchor, local);
 }
 
-bool equal_on_all_sites(OuterRule rule) {
-    switch (rule) {
-        case OuterRule::average:
-        case OuterRule::sgd:
-        case OuterRule::heavy_ball:
-        case OuterRule::nesterov:
-        case OuterRule::adam:
-            return true;
-    }
-    ATOLL_CHECK(false, "rule {}", static_cast<int>(rule));
-    return false;
-}
-
 void weighted_mean(std::span<const WeightedDelta> contributions, std::span<float> mean) {
     ATOLL_CHECK(!contributions.empty());
     const double first_weight = contributions.front().weight;
@@ -92,10 +72,9 @@ void weighted_mean(std::span<const WeightedDelta> contributions, std::span<float
     for (float& value : mean) value /= total;
 }
 
-std::int64_t payload_bytes_sent(const EncodedSizes& sizes, int sites) {
+std::int64_t payload_bytes_sent(Combine combine, const EncodedSizes& sizes, int sites) {
     ATOLL_CHECK(sites > 0, "{} sites", sites);
-    if (sites == 1) return 0;
-    if (sites == 2) return sizes.contribution_bytes;
+    if (sites <= 2 || combine == Combine::gather) return (sites - 1) * sizes.contribution_bytes;
     return sizes.contribution_bytes - sizes.owned_contribution_bytes + (sites - 1) * sizes.owned_mean_bytes;
 }
 

@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "core/ids.h"
 
@@ -36,8 +35,6 @@ struct OuterSettings {
     float alpha = 0.0f;     // share of the local value that survives an apply
 };
 
-// The rule of a method's name and numbers: "average", "adam", or "diloco", where no momentum is SGD.
-OuterRule outer_rule(std::string_view method, double momentum, bool nesterov);
 bool has_momentum(OuterRule rule);
 bool has_second_moment(OuterRule rule);
 
@@ -61,9 +58,6 @@ void mix_into_local(float alpha, std::span<const float> anchor, std::span<float>
 void apply_outer(const OuterSettings& settings, Round round, std::span<const float> mean_delta,
                  std::span<float> anchor, const OuterMoments& moments, std::span<float> local);
 
-// All sites hold the same anchor after a commit, so any one of them can be evaluated and exported.
-bool equal_on_all_sites(OuterRule rule);
-
 // mean ← Σ w_m·Δ_m / Σ w_m, summed in the order given (SiteId order), divided by the weights given. Plain loops:
 // the reference that the exchange of packets must equal bit for bit. Weights are the tokens each site trained on;
 // equal ones count as 1, so that one site's mean is its own Δ.
@@ -73,13 +67,17 @@ struct WeightedDelta {
 };
 void weighted_mean(std::span<const WeightedDelta> contributions, std::span<float> mean);
 
+// How the contributions come together: as one mean, which owners sum and send, or every contribution at every site.
+enum class Combine { mean, gather };
+
 // Packet bytes (framing excluded) that one site sends per fragment and round.
 struct EncodedSizes {
     std::int64_t contribution_bytes = 0;        // the whole fragment as a contribution
     std::int64_t owned_contribution_bytes = 0;  // the chunks this site reduces itself, as contributions
     std::int64_t owned_mean_bytes = 0;          // the same chunks as means
 };
-// 2 sites (direct): contribution. From 3 (owners): contribution − owned + (sites − 1)·owned means.
-std::int64_t payload_bytes_sent(const EncodedSizes& sizes, int sites);
+// Gathered, or 2 sites (direct): (sites − 1) contributions. A mean of 3 or more (owners): contribution − owned +
+// (sites − 1)·owned means.
+std::int64_t payload_bytes_sent(Combine combine, const EncodedSizes& sizes, int sites);
 
 }  // namespace atl

@@ -4,11 +4,12 @@
 
 #include "codec/error_feedback.h"
 #include "core/check.h"
+#include "kernels/outer_step.h"
 #include "outer/fragments.h"
 
 namespace atl {
 
-OuterModel::OuterModel(const OuterModelOptions& options) {
+OuterModel::OuterModel(const OuterModelOptions& options) : method_(*options.method) {
     for (auto& slices : cut_into_fragments(options.tensors_and_elements, options.fragments))
         fragments_.emplace_back(std::move(slices), options.buffers);
 }
@@ -19,19 +20,23 @@ void OuterModel::begin(std::span<const float> parameters) {
         std::ranges::fill(fragment.momentum(), 0.0F);
         std::ranges::fill(fragment.second_moment(), 0.0F);
     }
-    clear_residuals();
-    end_pending();
+    forget_own();
 }
 
 void OuterModel::copy_anchors(std::span<float> parameters) const {
     for (const OuterFragment& fragment : fragments_) fragment.scatter(fragment.anchor(), parameters);
 }
 
-void OuterModel::clear_residuals() {
-    for (OuterFragment& fragment : fragments_) std::ranges::fill(fragment.residual(), 0.0F);
+void OuterModel::copy_starts(std::span<float> parameters) const {
+    for (const OuterFragment& fragment : fragments_) fragment.scatter(fragment.start(), parameters);
 }
 
-void OuterModel::end_pending() {
+void OuterModel::forget_own() {
+    for (OuterFragment& fragment : fragments_) fragment.forget_own();
+}
+
+void OuterModel::drop_work() {
+    if (method_.is_a_round_late()) return;
     for (OuterFragment& fragment : fragments_) fragment.end_pending();
 }
 
@@ -45,23 +50,31 @@ std::vector<std::span<float>> OuterModel::shared_parts() {
     return parts;
 }
 
-void OuterModel::contribute(FragmentId id, std::span<const float> local, float error_feedback,
+void OuterModel::contribute(FragmentId id, std::span<const float> local, const ContributionOptions& options,
                             std::span<float> delta) {
     OuterFragment& fragment = this->fragment(id);
-    fragment.gather(local, delta);
-    contribution(fragment.anchor(), delta, delta);
-    if (!fragment.residual().empty()) add_residual(fragment.residual(), error_feedback, delta);
+    const bool kept = !fragment.pending().empty();
+    if (kept && options.overlapped) {
+        std::ranges::copy(fragment.pending(), delta.begin());
+    } else {
+        fragment.gather(local, delta);
+        method_.contribution(fragment, delta, delta);
+        if (kept) kernels::add_weighted(fragment.pending(), 1, delta);
+        if (options.overlapped) {
+            fragment.make_pending();
+            std::ranges::copy(delta, fragment.pending().begin());
+        }
+    }
+    if (!fragment.residual().empty()) add_residual(fragment.residual(), options.error_feedback, delta);
 }
 
-void OuterModel::apply(FragmentId id, const OuterSettings& settings, Round round,
-                       std::span<const float> mean_delta, std::span<float> local) {
+void OuterModel::apply(FragmentId id, const OuterSettings& settings, const OuterResult& result,
+                       std::span<float> local) {
     OuterFragment& fragment = this->fragment(id);
     part_.resize(static_cast<std::size_t>(fragment.elements()));
     fragment.gather(local, part_);
-    apply_outer(settings, round, mean_delta, fragment.anchor(),
-                {.momentum = fragment.momentum(), .second = fragment.second_moment()}, part_);
+    method_.apply(fragment, settings, result, part_);
     fragment.scatter(part_, local);
-    fragment.end_pending();
 }
 
 }  // namespace atl

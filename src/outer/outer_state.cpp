@@ -19,6 +19,19 @@ OuterFragment::OuterFragment(std::vector<OuterSlice> slices, const OuterBuffers&
     if (buffers.momentum) momentum_.resize(size);
     if (buffers.second_moment) second_moment_.resize(size);
     if (buffers.residual) residual_.resize(size);
+    if (buffers.own_start) start_.resize(size);
+    if (buffers.own_momentum) own_momentum_.resize(size);
+}
+
+void OuterFragment::return_to_anchor() {
+    if (!start_.empty()) std::ranges::copy(anchor_, start_.begin());
+}
+
+void OuterFragment::forget_own() {
+    std::ranges::fill(residual_, 0.0F);
+    std::ranges::fill(own_momentum_, 0.0F);
+    return_to_anchor();
+    end_pending();
 }
 
 void OuterFragment::gather(std::span<const float> parameters, std::span<float> part) const {
@@ -54,6 +67,8 @@ std::vector<OuterFragment::Section> OuterFragment::sections() {
     add("outer_momentum/", momentum_);
     add("outer_second/", second_moment_);
     add("residual/", residual_);
+    add("start/", start_);
+    add("own_momentum/", own_momentum_);
     add("pending/", pending_);
     return sections;
 }

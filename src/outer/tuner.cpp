@@ -42,10 +42,16 @@ double loss_penalty(const TunerInput& input, std::int64_t inner_steps) {
     return loss.per_log_inner_steps * penalty;
 }
 
+// The inner steps that an exchange can hide behind in rounds of this length.
+std::int64_t hiding_steps(const StreamChoice& stream, std::int64_t inner_steps) {
+    if (stream.a_round_late) return inner_steps;
+    return std::clamp<std::int64_t>(inner_steps / stream.fragments - 1, 0, stream.overlap_steps);
+}
+
 double stall(const TunerInput& input, std::int64_t inner_steps, const CodecChoice& codec,
              const StreamChoice& stream) {
     const auto fragments = static_cast<double>(stream.fragments);
-    const double hidden = static_cast<double>(stream.overlap_steps) * input.step_seconds;
+    const double hidden = static_cast<double>(hiding_steps(stream, inner_steps)) * input.step_seconds;
     const double carrying = input.bits_per_second > 0 ? 8 * codec.bytes / input.bits_per_second : 0;
     const double each = input.round_trip_seconds + carrying / fragments;
     const double waiting = input.own_seconds + fragments * std::max(0.0, each - hidden);
@@ -54,6 +60,7 @@ double stall(const TunerInput& input, std::int64_t inner_steps, const CodecChoic
 
 std::string describe(const StreamChoice& stream) {
     if (stream == StreamChoice{}) return "";
+    if (stream.a_round_late) return ", hidden behind the whole next round";
     const std::string parts =
         stream.fragments == 1 ? "in one piece" : fmt::format("in {} fragments", stream.fragments);
     if (stream.overlap_steps == 0) return " " + parts;

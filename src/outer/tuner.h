@@ -6,7 +6,8 @@
 // time to equal loss relative to exchanges that are free and as frequent as can be:
 //
 //   δ(H)  = a · ln(H / H0) + 2a · max(0, ln(100·H / run)) + the codec's      (nats; H0 the smallest candidate)
-//   stall = own + P · max(0, (round trip + 8·V/P/B) − τ·t), and at least what the link can't carry meanwhile
+//   stall = own + P · max(0, (round trip + 8·V/P/B) − τ·t), and at least what the link can't carry meanwhile; τ is at most
+//           H/P − 1, and H where the exchange is a round late
 //
 // Without overlap and with κ = a/s the minimum is at H = x·(1 − κ)/κ, x = stall/t (closed_form_inner_steps).
 // Units: seconds, bytes, bits per second, nats. Pure functions; any thread. Errors: CheckError for an empty or
@@ -48,7 +49,8 @@ struct CodecChoice {
 // Each fragment's exchange may take τ steps before anybody waits for it.
 struct StreamChoice {
     std::int64_t fragments = 1;      // P
-    std::int64_t overlap_steps = 0;  // τ, below H / P
+    std::int64_t overlap_steps = 0;  // τ, below H / P: a shorter round has what fits
+    bool a_round_late = false;       // τ is the whole round, whatever its length
     bool operator==(const StreamChoice&) const = default;
 };
 

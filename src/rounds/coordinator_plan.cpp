@@ -137,7 +137,11 @@ void CoordinatorState::Data::plan_steps(RoundPlan& plan, std::int64_t& inner_ste
     plan.numbers.outer_lr = step.lr;
     plan.numbers.outer_momentum = step.momentum;
     inner_steps = round_steps(numbers.inner_steps, numbers.total_steps - plan.first_step.value(), fragments);
-    plan.numbers.overlap_steps = fitting_overlap(numbers.method.overlap_steps, inner_steps, fragments);
+    const bool last = plan.first_step.value() + inner_steps >= numbers.total_steps;
+    if (numbers.a_round_late)
+        plan.numbers.overlap_steps = last ? 0 : inner_steps;  // the last one waits for what is still to come
+    else
+        plan.numbers.overlap_steps = fitting_overlap(numbers.method.overlap_steps, inner_steps, fragments);
 }
 
 // Of a round with so many steps: all of them, or a slower site's part.

@@ -23,7 +23,7 @@ std::optional<FragmentId> fragment_at(const FragmentSchedule& schedule, Step ste
 void FragmentSchedule::check() const {
     ATOLL_CHECK(fragments > 0 && overlap_steps >= 0);
     ATOLL_CHECK_LE(fragments, inner_steps, "fragments against inner steps");
-    ATOLL_CHECK_LT(overlap_steps, inner_steps / fragments, "overlap against the steps between two fragments");
+    ATOLL_CHECK_LE(overlap_steps, inner_steps / fragments, "overlap against the steps between two fragments");
 }
 
 Step FragmentSchedule::apply_step(FragmentId fragment) const {

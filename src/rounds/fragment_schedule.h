@@ -1,9 +1,9 @@
 // When the fragments of a round are exchanged. With P fragments, n inner steps and an overlap of τ, fragment p = 0 …
 // P − 1 is applied when (p + 1)·n/P steps of the round are done, and its exchange starts τ steps before. So at most one
 // is pending at any time, every fragment has its turn once a round and n steps apart, and nothing is pending when a
-// round ends.
+// round ends. A method whose exchange is a round late has τ = n: what the round before has left starts with the round.
 //
-// Pure. Errors: CheckError unless P ≤ n and τ < n / P; fitting_overlap gives the τ that a short round can have.
+// Pure. Errors: CheckError unless P ≤ n and τ ≤ n / P; fitting_overlap gives the τ that a short round can have, below n / P.
 // Source: Douillard et al., "Streaming DiLoCo" (arXiv 2501.18512), section 2.
 #pragma once
 

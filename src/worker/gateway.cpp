@@ -29,11 +29,10 @@ OuterModelOptions outer_model_options(const RunConfig& config, const Island& isl
     for (const auto& tensor : island.tensors())
         options.tensors_and_elements.emplace_back(tensor.name, element_count(tensor.shape));
     const MethodNumbers numbers = coordinator_options(config, std::nullopt).numbers.method;
-    const OuterRule rule = outer_rule(numbers.method, numbers.outer_momentum, numbers.nesterov);
     options.fragments = static_cast<int>(config.outer.fragments);
-    options.buffers = {.momentum = has_momentum(rule),
-                       .second_moment = has_second_moment(rule),
-                       .residual = feeds_errors_back(config)};
+    options.method = &outer_method(numbers.method);
+    options.buffers = options.method->buffers(options.method->rule(numbers.outer_momentum, numbers.nesterov));
+    options.buffers.residual = feeds_errors_back(config);
     return options;
 }
 
@@ -139,9 +138,8 @@ void Gateway::fetch(const site_action::FetchState& order) {
     }
     parts_.log.info("[worker] took over the state of round {} from other sites", fetched.version->round);
     initialise();  // moments begin at zero
-    outer_.clear_residuals();  // they were this site's own; the donors have others
-    outer_.end_pending();
-    return_to_anchor();
+    outer_.forget_own();  // the donors have others
+    return_to_start();
     state_loaded({fetched.version->round,
                   fetched.version->step,
                   fetched.version->state_hash,
@@ -168,8 +166,8 @@ void Gateway::publish(Step step, const Hash128& state_hash) {
 void Gateway::drop_contribution() {
     close_round();
     loss_.reset();
-    outer_.end_pending();
-    return_to_anchor();
+    outer_.drop_work();
+    return_to_start();
 }
 
 void Gateway::close_round() {
@@ -187,10 +185,10 @@ ExchangeTotals Gateway::exchange_totals() {
     return totals;
 }
 
-void Gateway::return_to_anchor() {
-    outer_.copy_anchors(local_);
+void Gateway::return_to_start() {
+    outer_.copy_starts(local_);
     spread_parameters(local_);
-    local_is_outer_ = true;
+    local_is_outer_ = outer_.method().equal_on_all_sites();
 }
 
 void Gateway::initialise() {

@@ -81,8 +81,8 @@ class Gateway {
     void take_evaluation(const Evaluation& total);
     int stop(int exit_code);
 
-    // Local weights become the outer ones.
-    void return_to_anchor();
+    // Local weights become those that the round begins with.
+    void return_to_start();
     // What the gateway does together with the island's other ranks.
     void initialise();
     void move_fragment(RankOrder::Kind kind, FragmentId fragment);  // between the island and its place in local_

@@ -8,13 +8,23 @@
 namespace atl {
 namespace {
 
-OuterSettings outer_settings(const MethodNumbers& numbers) {
-    return {.rule = outer_rule(numbers.method, numbers.outer_momentum, numbers.nesterov),
+OuterSettings outer_settings(const OuterMethod& method, const MethodNumbers& numbers) {
+    return {.rule = method.rule(numbers.outer_momentum, numbers.nesterov),
             .lr = static_cast<float>(numbers.outer_lr),
             .momentum = static_cast<float>(numbers.outer_momentum),
             .second_decay = static_cast<float>(numbers.second_decay),
             .epsilon = static_cast<float>(numbers.epsilon),
             .alpha = static_cast<float>(numbers.alpha)};
+}
+
+float share_of(SiteId site, const std::vector<Contributor>& contributors) {
+    double own = 0;
+    double all = 0;
+    for (const Contributor& contributor : contributors) {
+        all += contributor.weight;
+        if (contributor.site == site) own = contributor.weight;
+    }
+    return static_cast<float>(own / all);
 }
 
 }  // namespace
@@ -33,7 +43,7 @@ void Gateway::work() {
 }
 
 void Gateway::start_round(const site_action::StartRound& order, std::uint64_t work) {
-    if (order.from_outer) return_to_anchor();
+    if (order.from_outer) return_to_start();
     open_plan_ = order.plan;
     const SitePlan* mine = open_plan_->find(parts_.transport.self());
     training_.reset();
@@ -89,17 +99,11 @@ void Gateway::hold_if_planned() {
 void Gateway::contribute(const FragmentPlan& plan) {
     OuterFragment& fragment = outer_.fragment(plan.id);
     auto delta = parts_.exchange.buffer(fragment.elements());
-    if (!fragment.pending().empty()) {  // of a checkpoint inside its overlap
-        std::ranges::copy(fragment.pending(), delta->begin());
-    } else {
-        move_fragment(RankOrder::Kind::give_parameters, plan.id);
-        outer_.contribute(plan.id, local_, static_cast<float>(parts_.config.exchange.error_feedback), *delta);
-        // A checkpoint may come while it is under way.
-        if (open_plan_->numbers.overlap_steps > 0) {
-            fragment.make_pending();
-            std::ranges::copy(*delta, fragment.pending().begin());
-        }
-    }
+    move_fragment(RankOrder::Kind::give_parameters, plan.id);
+    outer_.contribute(plan.id, local_,
+                      {.overlapped = open_plan_->numbers.overlap_steps > 0,
+                       .error_feedback = static_cast<float>(parts_.config.exchange.error_feedback)},
+                      *delta);
     if (!fragment.residual().empty()) loss_ = delta;
     ContributionFacts facts{.finite = true};
     for (const OuterSlice& slice : fragment.slices()) {
@@ -120,13 +124,16 @@ void Gateway::contribute(const FragmentPlan& plan) {
 void Gateway::apply(const WorkerOrder& order, const site_action::ApplyCommit& apply) {
     parts_.exchange.withdraw_state();
     const Commit& commit = apply.commit;
-    OuterSettings settings = outer_settings(commit.numbers);
-    // A site whose own work does not count goes on from what all agree on.
-    if (!apply.contributed) settings.alpha = 0.0f;
+    const OuterSettings settings = outer_settings(outer_.method(), commit.numbers);
+    const OuterResult result{
+        .mean = order.mean,
+        .round = commit.round,
+        .share = apply.contributed ? share_of(parts_.transport.self(), commit.contributors) : 0,
+        .overlapped = commit.numbers.overlap_steps > 0};
     if (apply.contributed && loss_) std::ranges::copy(*loss_, outer_.fragment(commit.fragment).residual().begin());
     loss_.reset();
     move_fragment(RankOrder::Kind::give_parameters, commit.fragment);
-    outer_.apply(commit.fragment, settings, commit.round, order.mean, local_);
+    outer_.apply(commit.fragment, settings, result, local_);
     move_fragment(RankOrder::Kind::take_parameters, commit.fragment);
     ++fragments_applied_;
     std::optional<RoundCost> cost;
@@ -145,7 +152,8 @@ void Gateway::apply(const WorkerOrder& order, const site_action::ApplyCommit& ap
 
 std::optional<RoundCost> Gateway::end_round(const Commit& commit, const Hash128& state_hash) {
     close_round();
-    local_is_outer_ = commit.fragments == 1 && commit.numbers.alpha == 0;
+    local_is_outer_ =
+        commit.fragments == 1 && commit.numbers.alpha == 0 && outer_.method().equal_on_all_sites();
     const RoundTraffic traffic = parts_.exchange.last_traffic();
     exchange_seconds_ += traffic.seconds;
     steps_done_ = commit.last_step;

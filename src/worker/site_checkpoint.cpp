@@ -133,7 +133,7 @@ ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpoin
         island.distribute(kind, [&](const TensorSpec& tensor, BufferView whole) {
             read_into(reader, fmt::format("{}/{}", section_of(kind), tensor.name), whole);
         });
-    outer.end_pending();
+    outer.forget_own();
     for (OuterFragment& fragment : outer.fragments()) {
         if (reader.contains("pending/" + fragment.slices().front().tensor)) fragment.make_pending();
         for (const auto& section : fragment.sections()) reader.read(section.name, section.values);

@@ -3,7 +3,7 @@
 // the local parameters). The settings that a run keeps for life are written too: src/cli compares them.
 //
 // Sections of a checkpoint (src/checkpoint/FORMAT.md): parameters, moment1, moment2, anchor, outer_momentum,
-// outer_second, residual, pending. Tensors are written whole, whatever the island's layout, so a run goes on under another one.
+// outer_second, residual, start, own_momentum, pending. Tensors are written whole, whatever the island's layout, so a run goes on under another one.
 //
 // What moves the island's tensors is collective: the island's other ranks give or take their state meanwhile.
 // Threads: one caller. Errors: StorageError, CorruptDataError; a checkpoint of another model is a UserError.

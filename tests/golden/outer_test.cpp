@@ -1,4 +1,4 @@
-// Outer steps and a streamed run against numbers that tools/make_outer_golden.py computed from the formulas, to the last
+// Outer steps, a streamed run and methods that are a round late against numbers that tools/make_outer_golden.py computed from the formulas, to the last
 // bit: the order of operations and their roundings are part of what sites agree on.
 #include <gtest/gtest.h>
 
@@ -82,15 +82,16 @@ TEST(GoldenStreaming, two_sites_with_overlapped_fragments_step_as_the_reference_
     bool streaming = false;
     const auto exchange = [&] {
         if (const auto fragment = schedule.starts_after(Step(done)))
-            for (std::size_t i = 0; i < 2; ++i) sites[i].contribute(*fragment, local[i], 0, deltas[i]);
+            for (std::size_t i = 0; i < 2; ++i) sites[i].contribute(*fragment, local[i], {.overlapped = true}, deltas[i]);
         const auto fragment = schedule.applies_after(Step(done));
         if (!fragment) return;
         std::vector<float> mean(2);
         weighted_mean(std::vector<WeightedDelta>{{deltas[0]}, {deltas[1]}}, mean);
         const Round round((done - 1) / 6);
-        for (std::size_t i = 0; i < 2; ++i) sites[i].apply(*fragment, settings, round, mean, local[i]);
+        for (std::size_t i = 0; i < 2; ++i) sites[i].apply(*fragment, settings, {.mean = mean, .round = round}, local[i]);
     };
     for (const Line& line : read_golden()) {
+        if (line.word == "late") break;
         if (line.word == "streaming") streaming = true;
         if (!streaming || line.word == "streaming") continue;
         const auto site = static_cast<std::size_t>(line.values[0]);
@@ -116,6 +117,65 @@ TEST(GoldenStreaming, two_sites_with_overlapped_fragments_step_as_the_reference_
     }
     EXPECT_EQ(compared, 2 * 18);
 }
+
+// The lines of one method that is a round late, without its heading.
+std::vector<Line> read_late(const std::string& method) {
+    std::vector<Line> lines;
+    bool mine = false;
+    for (const Line& line : read_golden()) {
+        if (line.word == "late")
+            mine = line.name == method;
+        else if (mine)
+            lines.push_back(line);
+    }
+    return lines;
+}
+
+class GoldenLateMethod : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenLateMethod, steps_two_sites_through_whole_rounds_of_overlap_as_the_reference_does) {
+    const OuterMethod& method = outer_method(GetParam());
+    const OuterSettings settings{.rule = OuterRule::nesterov, .lr = 0.6F, .momentum = 0.9F};
+    constexpr int kRounds = 5;
+    std::vector<OuterModel> sites(2, OuterModel({.tensors_and_elements = {{"w", 3}},
+                                                 .buffers = method.buffers(settings.rule),
+                                                 .method = &method}));
+    std::vector<std::vector<float>> local(2), deltas(2, std::vector<float>(3));
+    std::vector<float> anchor(3);
+    int round = -1, compared = 0;  // −1: before the parameters are read
+    const auto contribute = [&](std::size_t site, bool overlapped) {
+        sites[site].contribute(FragmentId(0), local[site], {.overlapped = overlapped}, deltas[site]);
+    };
+    for (const Line& line : read_late(GetParam())) {
+        const auto site = static_cast<std::size_t>(line.values[0]);
+        const bool last = round == kRounds - 1;
+        if (line.word == "anchor" && round < 0) {
+            for (std::size_t i = 0; i < 2; ++i) sites[i].begin(local[i] = line.values);
+            round = 0;
+        } else if (line.word == "move") {
+            if (!last) contribute(site, true);
+            for (std::size_t i = 0; i < 3; ++i) local[site][i] -= line.values[i + 1];
+            if (last) contribute(site, false);
+        } else if (line.word == "anchor") {
+            std::vector<float> mean(3);
+            weighted_mean(std::vector<WeightedDelta>{{deltas[0]}, {deltas[1]}}, mean);
+            for (std::size_t i = 0; i < 2; ++i) {
+                sites[i].apply(FragmentId(0), settings,
+                               {.mean = mean, .round = Round(round), .share = 0.5F, .overlapped = !last}, local[i]);
+                sites[i].copy_anchors(anchor);
+                EXPECT_EQ(anchor, line.values) << "site " << i << " round " << round;
+            }
+            ++round;
+        } else {
+            EXPECT_EQ(local[site], std::vector<float>(line.values.begin() + 1, line.values.end()))
+                << "site " << site << " after round " << round;
+            ++compared;
+        }
+    }
+    EXPECT_EQ(compared, 2 * kRounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenLateMethod, testing::Values("delayed", "eager"));
 
 }  // namespace
 }  // namespace atl

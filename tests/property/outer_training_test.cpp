@@ -69,11 +69,12 @@ struct Outer {
     std::int64_t rounds = 0;
 
     // One round of H steps on every site whose weight isn't 0: those didn't arrive.
-    void round(std::vector<Inner>& sites, int inner_steps, const std::vector<double>& weights) {
+    // `first`: the number of the first one, by which it finds its samples.
+    void round(std::vector<Inner>& sites, int inner_steps, const std::vector<double>& weights, int first = 0) {
         std::vector<Vector> deltas;
         std::vector<WeightedDelta> contributions;
         for (std::size_t site = 0; site < sites.size(); ++site) {
-            for (int step = 0; step < inner_steps; ++step) sites[site].step(static_cast<int>(site));
+            for (int step = 0; step < inner_steps; ++step) sites[site].step(first + static_cast<int>(site));
             contribution(anchor, sites[site].theta, deltas.emplace_back(kParameters));
         }
         for (std::size_t site = 0; site < sites.size(); ++site)
@@ -184,6 +185,59 @@ TEST(OuterTraining, a_short_last_round_counts_with_its_own_weight) {
     weighted_mean(std::vector<WeightedDelta>{{delta_a, 3 * 64}, {delta_b, 10 * 64}}, mean);
     for (std::size_t i = 0; i < kParameters; ++i)
         EXPECT_NEAR(mean[i], (3 * delta_a[i] + 10 * delta_b[i]) / 13, 1e-6);
+}
+
+// Two levels: in a region every `inner_steps` of its workers, between regions after so many rounds of theirs.
+struct TwoLevels {
+    Outer high;
+    std::vector<Outer> regions;
+    std::vector<std::vector<Inner>> workers;
+
+    void round(int inner_steps, int rounds_of_regions) {
+        std::vector<Vector> deltas;
+        std::vector<WeightedDelta> contributions;
+        int first = 0;
+        for (std::size_t i = 0; i < regions.size(); ++i) {
+            for (int k = 0; k < rounds_of_regions; ++k)
+                regions[i].round(workers[i], inner_steps, std::vector<double>(workers[i].size(), 1), first);
+            first += static_cast<int>(workers[i].size());
+            contribution(high.anchor, regions[i].anchor, deltas.emplace_back(kParameters));
+        }
+        for (const Vector& delta : deltas) contributions.push_back({delta, 1});
+        Vector mean(kParameters);
+        weighted_mean(contributions, mean);
+        outer_step(high.settings, Round(high.rounds++), mean, high.anchor, {.momentum = high.momentum});
+        for (std::size_t i = 0; i < regions.size(); ++i) {
+            regions[i].anchor = high.anchor;
+            for (Inner& worker : workers[i]) worker.theta = high.anchor;
+        }
+    }
+};
+
+TEST(OuterTraining, on_two_levels_of_which_one_is_a_single_region_equals_the_lower_level_alone) {
+    const OuterSettings nesterov{.lr = 0.7f, .momentum = 0.9f};
+    TwoLevels two{{kIdentity}, {Outer{nesterov}}, {std::vector<Inner>(3)}};
+    std::vector<Inner> sites(3);
+    Outer one{nesterov};
+    for (int round = 0; round < 8; ++round) {
+        two.round(5, 1);
+        one.round(sites, 5, {1, 1, 1});
+        for (std::size_t i = 0; i < kParameters; ++i)
+            EXPECT_NEAR(two.high.anchor[i], one.anchor[i], 1e-6 * (round + 1)) << "round " << round;
+    }
+}
+
+TEST(OuterTraining, on_two_levels_with_one_worker_a_region_equals_longer_rounds_on_one) {
+    const OuterSettings nesterov{.lr = 0.7f, .momentum = 0.9f};
+    TwoLevels two{{nesterov}, std::vector<Outer>(3, Outer{kIdentity}), std::vector(3, std::vector<Inner>(1))};
+    std::vector<Inner> sites(3);
+    Outer one{nesterov};
+    for (int round = 0; round < 6; ++round) {
+        two.round(4, 3);
+        one.round(sites, 12, {1, 1, 1});
+        for (std::size_t i = 0; i < kParameters; ++i)
+            EXPECT_NEAR(two.high.anchor[i], one.anchor[i], 2e-6 * (round + 1)) << "round " << round;
+    }
 }
 
 TEST(OuterTraining, adam_outside_brings_several_sites_near_the_common_optimum) {

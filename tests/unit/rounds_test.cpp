@@ -188,8 +188,8 @@ TEST(FragmentSchedule, gives_every_fragment_one_turn_a_round_a_round_apart_with_
 }
 
 TEST(FragmentSchedule, refuses_an_overlap_that_would_leave_two_fragments_pending) {
-    EXPECT_NO_THROW((FragmentSchedule{30, 4, 6}.check()));
-    EXPECT_THROW((FragmentSchedule{30, 4, 7}.check()), CheckError);
+    EXPECT_NO_THROW((FragmentSchedule{30, 4, 7}.check())) << "each starts when the one before is applied";
+    EXPECT_THROW((FragmentSchedule{30, 4, 8}.check()), CheckError);
     EXPECT_THROW((FragmentSchedule{3, 4, 0}.check()), CheckError);
     EXPECT_EQ(fitting_overlap(7, 30, 4), 6);
     EXPECT_EQ(fitting_overlap(5, 30, 4), 5);

@@ -122,6 +122,24 @@ TEST(Tuner, overlap_hides_what_fits_into_it_and_no_more) {
     EXPECT_EQ(tune(input).best.stream, (StreamChoice{4, 6}));
 }
 
+// A round of 20 steps in 4 fragments has room for 4 steps of overlap, whatever τ asks for.
+TEST(Tuner, a_round_too_short_for_its_overlap_hides_behind_what_fits) {
+    const TunerInput input = example(100e6);  // 2 s a round, in steps of 0.1 s
+    const auto stall = [&](const StreamChoice& stream) {
+        return predict(input, 20, input.codecs[0], stream).stall_seconds;
+    };
+    EXPECT_NEAR(stall({4, 9}), 4 * (0.5 - 0.4), 1e-9);
+    EXPECT_EQ(stall({4, 9}), stall({4, 4}));
+}
+
+TEST(Tuner, an_exchange_that_is_a_round_late_hides_behind_the_whole_round) {
+    TunerInput input = example(100e6);
+    const StreamChoice late{.a_round_late = true};
+    EXPECT_EQ(predict(input, 20, input.codecs[0], late).stall_seconds, 0) << "2 s, and 2 s to hide it in";
+    EXPECT_NEAR(predict(input, 10, input.codecs[0], late).stall_seconds, 1, 1e-9);
+    EXPECT_TRUE(fits(late, 1));
+}
+
 TEST(Tuner, a_short_run_exchanges_more_often_than_a_long_one) {
     TunerInput input = example(100e6);
     const std::int64_t endless = tune(input).best.inner_steps;
