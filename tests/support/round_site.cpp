@@ -127,7 +127,9 @@ void SimulatedSite::act(const SiteAction& action) {
             },
             [&](const site_action::TakeEvaluation& all) {
                 ATOLL_CHECK_LE(1, all.total.tokens);
-                ATOLL_CHECK_EQ(all.total.loss_sum, evaluated_[all.total.round] * double(all.total.tokens));
+                if (all.total.loss_sum != evaluated_[all.total.round] * double(all.total.tokens))
+                    throw WorldViolation(fmt::format("site {} takes the evaluation of another state of round {}",
+                                                     info_.id, all.total.round));
             },
             [&](const site_action::ReportNow&) { heartbeat(); },
             [&](const site_action::Stop& stop) {

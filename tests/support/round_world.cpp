@@ -152,6 +152,7 @@ class World {
         options.numbers.total_steps = total_steps();
         options.numbers.evaluate_interval = 1;
         options.numbers.method.overlap_steps = options_.overlap_steps;
+        options.numbers.a_round_late = options_.a_round_late;
         options.numbers.checkpoint_interval = 5;
         options.numbers.chunk_elements = 16;
         options.timeouts.progress = Milliseconds(2'000);

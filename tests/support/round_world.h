@@ -38,6 +38,7 @@ struct WorldOptions {
     std::int64_t fragments = 1;
     std::int64_t inner_steps = 3;
     std::int64_t overlap_steps = 0;
+    bool a_round_late = false;  // the exchange is beside the whole round, and the last round waits
     bool print = false;         // every decision, for looking into a failing seed
 };
 

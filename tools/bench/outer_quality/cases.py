@@ -76,4 +76,8 @@ CASES = {
     "streaming": Case(outer=outer("fragments = 2", "overlap_steps = 3")),
     "adam": Case(outer=outer('method = "adam"')),
     "sparse_loco": Case(outer=outer('method = "sparse_loco"'), exchange=""),
+    "delayed": Case(outer=outer('method = "delayed"')),
+    "eager": Case(outer=outer('method = "eager"')),
+    "muon, synchronous": Case(sites=1, outer='method = "average"', optim='kind = "muon"'),
+    "muloco": Case(optim='kind = "muon"'),
 }
