@@ -36,6 +36,8 @@ def measure(atoll, options, case, seed, results):
         started = time.monotonic()
         atoll("run", config, "--run-dir", folder / "run")
         summary = json.loads((folder / "run/summary.json").read_text())
+        if summary["steps"] != options.steps:  # it was told to end, which is no failure
+            raise RuntimeError(f"{case}, seed {seed}: the run ended at step {summary['steps']}")
         results.keep({"case": case, "seed": seed, "steps": options.steps, "settings": settings,
                       "held_out_loss": summary["val_loss"], "rounds": summary["rounds"],
                       "payload_bytes": summary["payload_bytes_sent"], "seconds": round(time.monotonic() - started)})
