@@ -211,18 +211,6 @@ TEST_F(TrainingRun, two_sites_stream_fragments_beside_their_steps_and_agree) {
     EXPECT_LT(losses.at(18), losses.at(1));
 }
 
-TEST_F(TrainingRun, two_sites_agree_and_learn_with_every_outer_method) {
-    for (const char* method : {"average", "adam", "sparse_loco", "delayed", "eager"}) {
-        const auto config = runs_.write_config({"east", "west"}, {{"outer.method", fmt::format("\"{}\"", method)}});
-        const auto outcome = runs_.run(method, config);
-        ASSERT_TRUE(outcome.status.ok()) << outcome.log;
-        const auto& sites = outcome.summary.at("sites");
-        EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b")) << method;
-        const auto losses = runs_.losses(method, "east");
-        EXPECT_LT(losses.at(12), losses.at(1)) << method;
-    }
-}
-
 // The slower site does half the steps and counts for half: blocks of 6 and 3 steps, tokens of 9 steps a round.
 TEST_F(TrainingRun, a_site_with_fewer_inner_steps_weighs_as_much_less) {
     const auto config = runs_.write_config({"fast", "slow"}, {{"outer.inner_steps", "6"}, {"train.steps", "12"}});
@@ -267,48 +255,6 @@ TEST_F(TrainingRun, stopped_with_a_fragment_pending_and_resumed_equals_one_that_
         EXPECT_EQ(last.hash(), whole.hash()) << codec;
         expect_same_losses(whole_name, parts_name, "east");
         expect_same_losses(whole_name, parts_name, "west");
-    }
-}
-
-TEST_F(TrainingRun, muon_inside_stopped_and_resumed_equals_a_run_that_never_stopped) {
-    const auto config = runs_.write_config({"east", "west"}, {{"optim.kind", "\"muon\""}});
-    const auto whole = runs_.run("whole", config);
-    ASSERT_TRUE(whole.status.ok()) << whole.log;
-    const auto& sites = whole.summary.at("sites");
-    EXPECT_EQ(sites.at("east").at("parameters_blake2b"), sites.at("west").at("parameters_blake2b"));
-    const auto losses = runs_.losses("whole", "east");
-    EXPECT_LT(losses.at(12), losses.at(1));
-    for (const char* stop : {"4", "6"}) {
-        const auto part = runs_.run("parts", config, {"--stop-at", stop});
-        ASSERT_TRUE(part.status.ok()) << part.log;
-    }
-    const auto last = runs_.run("parts", config);
-    ASSERT_TRUE(last.status.ok()) << last.log;
-    EXPECT_EQ(last.hash(), whole.hash());
-    expect_same_losses("whole", "parts", "west");
-}
-
-// Stops where a round ends and its contribution is kept (4), beside whose steps it is exchanged (6), and in the last
-// round (10), which waits: a codec with residuals, and a method whose sites begin rounds apart.
-TEST_F(TrainingRun, stopped_a_round_late_and_resumed_equals_one_that_never_stopped) {
-    for (const char* method : {"eager", "delayed"}) {
-        const auto config = runs_.write_config({"east", "west"}, {{"outer.method", fmt::format("\"{}\"", method)},
-                                                                  {"outer.warmup_rounds", "0"},
-                                                                  {"run.name", fmt::format("\"{}\"", method)},
-                                                                  {"exchange.codec", "\"top_k\""}});
-        const std::string parts = std::string(method) + "-parts";
-        const auto whole = runs_.run(method, config);
-        ASSERT_TRUE(whole.status.ok()) << whole.log;
-        for (const char* stop : {"4", "6", "10"}) {
-            const auto part = runs_.run(parts, config, {"--stop-at", stop});
-            ASSERT_TRUE(part.status.ok()) << part.log;
-            EXPECT_EQ(part.summary.at("steps"), std::stoi(stop)) << part.log;
-        }
-        const auto last = runs_.run(parts, config);
-        ASSERT_TRUE(last.status.ok()) << last.log;
-        EXPECT_EQ(last.hash(), whole.hash()) << method;
-        expect_same_losses(method, parts, "east");
-        expect_same_losses(method, parts, "west");
     }
 }
 
