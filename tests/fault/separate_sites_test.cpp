@@ -117,7 +117,7 @@ TEST_F(SeparateSites, a_second_process_under_one_name_waits_and_does_not_disturb
     EXPECT_TRUE(first.status.ok()) << first.log;
     EXPECT_EQ(first.summary.at("steps"), 4000) << first.log;
     EXPECT_EQ(first.hash(), second.hash());
-    EXPECT_EQ(first.log.find("lost site"), std::string::npos) << first.log;
+    EXPECT_EQ(first.log.find("another connection took its place"), std::string::npos) << first.log;
 }
 
 TEST_F(SeparateSites, a_site_that_comes_late_takes_part_from_the_next_round) {
