@@ -9,10 +9,6 @@ namespace {
 
 class OuterMethods : public testing::Test {
   protected:
-    void expect_same_losses(const std::string& one, const std::string& other, const std::string& site) const {
-        EXPECT_EQ(runs_.losses(one, site), runs_.losses(other, site)) << site;
-    }
-
     TrainingRuns runs_;
 };
 
@@ -43,7 +39,7 @@ TEST_F(OuterMethods, muon_inside_stopped_and_resumed_equals_a_run_that_never_sto
     const auto last = runs_.run("parts", config);
     ASSERT_TRUE(last.status.ok()) << last.log;
     EXPECT_EQ(last.hash(), whole.hash());
-    expect_same_losses("whole", "parts", "west");
+    runs_.expect_same_losses("whole", "parts", "west");
 }
 
 // Stops where a round ends and its contribution is kept (4), beside whose steps it is exchanged (6), and in the last
@@ -65,8 +61,8 @@ TEST_F(OuterMethods, stopped_a_round_late_and_resumed_equals_one_that_never_stop
         const auto last = runs_.run(parts, config);
         ASSERT_TRUE(last.status.ok()) << last.log;
         EXPECT_EQ(last.hash(), whole.hash()) << method;
-        expect_same_losses(method, parts, "east");
-        expect_same_losses(method, parts, "west");
+        runs_.expect_same_losses(method, parts, "east");
+        runs_.expect_same_losses(method, parts, "west");
     }
 }
 

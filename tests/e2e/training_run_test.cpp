@@ -43,10 +43,6 @@ std::vector<DumpedBatch> read_dump(const std::filesystem::path& path, std::int64
 
 class TrainingRun : public testing::Test {
   protected:
-    void expect_same_losses(const std::string& one, const std::string& other, const std::string& site) const {
-        EXPECT_EQ(runs_.losses(one, site), runs_.losses(other, site)) << site;
-    }
-
     TrainingRuns runs_;
 };
 
@@ -118,7 +114,7 @@ TEST_F(TrainingRun, one_site_stopped_inside_a_round_and_resumed_twice_equals_one
     const auto last = runs_.run("parts", config);
     ASSERT_TRUE(last.status.ok()) << last.log;
     EXPECT_EQ(last.hash(), whole.hash());
-    expect_same_losses("whole", "parts", "solo");
+    runs_.expect_same_losses("whole", "parts", "solo");
 }
 
 TEST_F(TrainingRun, two_sites_with_int8_stopped_inside_a_round_and_resumed_equal_ones_that_never_stopped) {
@@ -132,8 +128,8 @@ TEST_F(TrainingRun, two_sites_with_int8_stopped_inside_a_round_and_resumed_equal
     const auto last = runs_.run("parts", config);
     ASSERT_TRUE(last.status.ok()) << last.log;
     EXPECT_EQ(last.hash(), whole.hash());
-    expect_same_losses("whole", "parts", "east");
-    expect_same_losses("whole", "parts", "west");
+    runs_.expect_same_losses("whole", "parts", "east");
+    runs_.expect_same_losses("whole", "parts", "west");
 }
 
 TEST_F(TrainingRun, rounds_become_longer_on_every_site_at_once_when_told_and_stay_so_after_a_stop) {
@@ -253,8 +249,8 @@ TEST_F(TrainingRun, stopped_with_a_fragment_pending_and_resumed_equals_one_that_
         const auto last = runs_.run(parts_name, config);
         ASSERT_TRUE(last.status.ok()) << last.log;
         EXPECT_EQ(last.hash(), whole.hash()) << codec;
-        expect_same_losses(whole_name, parts_name, "east");
-        expect_same_losses(whole_name, parts_name, "west");
+        runs_.expect_same_losses(whole_name, parts_name, "east");
+        runs_.expect_same_losses(whole_name, parts_name, "west");
     }
 }
 
@@ -273,7 +269,7 @@ TEST_F(TrainingRun, stops_inside_a_logging_interval_change_neither_its_mean_loss
     for (const char* stop : {"5", "6"}) runs_.run("parts", config, {"--stop-at", stop});
     const auto last = runs_.run("parts", config);
     ASSERT_TRUE(last.status.ok()) << last.log;
-    expect_same_losses("whole", "parts", "east");
+    runs_.expect_same_losses("whole", "parts", "east");
     EXPECT_EQ(last.summary.at("tokens"), whole.summary.at("tokens"));
 }
 

@@ -136,6 +136,11 @@ std::map<std::int64_t, double> TrainingRuns::losses(const std::string& run, cons
     return by_step;
 }
 
+void TrainingRuns::expect_same_losses(const std::string& one, const std::string& other,
+                                      const std::string& site) const {
+    EXPECT_EQ(losses(one, site), losses(other, site)) << site;
+}
+
 std::map<std::int64_t, std::int64_t> TrainingRuns::round_ends(const std::string& run,
                                                               const std::string& site) const {
     std::map<std::int64_t, std::int64_t> ends;

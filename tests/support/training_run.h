@@ -44,6 +44,7 @@ class TrainingRuns {
     bool wait_for_text(const std::string& run, const std::string& text) const;
     // train_loss by step of one site; a step that stands twice counts with its last value.
     std::map<std::int64_t, double> losses(const std::string& run, const std::string& site) const;
+    void expect_same_losses(const std::string& one, const std::string& other, const std::string& site) const;
     // The step each round ended at, of one site.
     std::map<std::int64_t, std::int64_t> round_ends(const std::string& run, const std::string& site) const;
     // A verb of `atoll`, to its end.
