@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <zmq.hpp>
 
 #include "coordinator/control_wire.h"
@@ -108,7 +109,7 @@ class CoordinatorServer::Loop {
             std::vector<std::string> problems = error.problems();
             problems.push_back(
                 "these settings were changed by `atoll set` in an earlier part of the run and do not fit the config "
-                "file as it is now: change that back, or begin anew with --resume none");
+                "file as it is now: change that back, or begin another run with another --run-dir");
             throw UserError(problems);
         }
     }
@@ -249,13 +250,13 @@ class CoordinatorServer::Loop {
             const Connection connection{report.site, report.run_id, identity,
                                         zmq_msg_get(body.handle(), ZMQ_SRCFD)};
             const bool accepted = state_.view_for(report.site, report.run_id).refusal.empty();
-            if (accepted) connections_[report.site.id] = connection;
+            if (accepted) connections_[{report.site.id, report.site.incarnation}] = connection;
             const bool has_cost = report.last_cost.has_value();
             handle(coordinator_event::ReportReceived{std::move(report)});
             if (has_cost) follow_costs();
             // The last words of a connection may be read after the news that it broke: nobody else would end it.
             if (!tell(connection) && accepted) {
-                connections_.erase(connection.site.id);
+                connections_.erase({connection.site.id, connection.site.incarnation});
                 handle(coordinator_event::Disconnected{connection.site.id, connection.site.incarnation});
             }
         } catch (const CorruptDataError& error) {
@@ -270,7 +271,7 @@ class CoordinatorServer::Loop {
         for (const CoordinatorDecision& decision : decisions)
             if (!decision.reason.empty()) log_.info("[coordinator] {}", decision.reason);
         if (state_.version() == version) return;
-        for (const auto& [id, connection] : connections_) (void)tell(connection);  // its end is announced
+        for (const auto& [process, connection] : connections_) (void)tell(connection);  // its end is announced
         if (page_) page_->show(status_json(state_.view(), state_.record().costs));
     }
 
@@ -315,7 +316,8 @@ class CoordinatorServer::Loop {
     CoordinatorState state_;
     std::unique_ptr<StatusPage> page_;
     std::string address_;
-    std::map<SiteId, Connection> connections_;
+    // By process: a second one under a site's name waits, and must not hide that the first has died.
+    std::map<std::pair<SiteId, Incarnation>, Connection> connections_;
     std::optional<TimePoint> ended_;
     std::atomic<bool> stop_ = false;
 };

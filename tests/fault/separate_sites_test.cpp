@@ -113,7 +113,8 @@ TEST_F(SeparateSites, a_second_process_under_one_name_waits_and_does_not_disturb
     ChildProcess again = runs_.start("again", config, {"--site", "west"});
     ASSERT_TRUE(runs_.wait_for_text("again", "another process is in the run as site west")) << runs_.output("again");
     const auto first = runs_.finish("east", east), second = runs_.finish("west", west);
-    runs_.finish("again", again);
+    const auto waited = runs_.finish("again", again);
+    EXPECT_TRUE(waited.status.ok()) << "it is told that the run has ended\n" << waited.log;
     EXPECT_TRUE(first.status.ok()) << first.log;
     EXPECT_EQ(first.summary.at("steps"), 4000) << first.log;
     EXPECT_EQ(first.hash(), second.hash());
