@@ -150,6 +150,7 @@ void check_training(Checker& check, const RunConfig& config) {
                   longest / outer.fragments);
     check_outer_method(check, config);
 }
+
 // The pipeline stages that a schedule has; a folded one has two a rank.
 std::int64_t pipeline_stages(const IslandConfig& island) {
     const bool fold = island.schedule == "dualpipev" || (island.schedule == "strands" && island.pp > 1);
