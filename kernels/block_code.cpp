@@ -9,19 +9,6 @@
 namespace atl::kernels {
 namespace {
 
-// Calls work.operator()<format>() for the format that is known only now.
-template <class Work>
-void for_format(BlockFormat format, const Work& work) {
-    switch (format) {
-        case BlockFormat::int4:
-            return work.template operator()<BlockFormat::int4>();
-        case BlockFormat::e3m0:
-            return work.template operator()<BlockFormat::e3m0>();
-        case BlockFormat::sign:
-            return work.template operator()<BlockFormat::sign>();
-    }
-}
-
 void check_sizes(BlockFormat format, std::int64_t elements, std::size_t scale_bytes, std::size_t bytes) {
     ATOLL_CHECK_EQ(static_cast<std::int64_t>(scale_bytes), 2 * block_count(format, elements));
     ATOLL_CHECK_EQ(static_cast<std::int64_t>(bytes), code_bytes(format, elements));
@@ -32,11 +19,9 @@ void decode(const BlockCodes& from, bool add, float weight, std::span<float> val
     const auto count = static_cast<std::int64_t>(values.size());
     ATOLL_CHECK(from.first >= 0 && count <= from.elements - from.first, "values {} to {} of {}", from.first,
                 from.first + count, from.elements);
-    for_format(from.format, [&]<BlockFormat Format>() {
-        dispatch(BlockDecode<Format>{from.scales.data(), from.codes.data(), from.elements, from.first, count,
-                                     weight, add, values.data()},
-                 set);
-    });
+    dispatch(BlockDecode{from.format, from.scales.data(), from.codes.data(), from.elements, from.first, count,
+                         weight, add, values.data()},
+             set);
 }
 
 }  // namespace
@@ -46,9 +31,7 @@ bool block_encode(BlockFormat format, std::span<const float> values, std::span<s
     const auto count = static_cast<std::int64_t>(values.size());
     check_sizes(format, count, scales.size(), codes.size());
     bool encodable = true;
-    for_format(format, [&]<BlockFormat Format>() {
-        dispatch(BlockEncode<Format>{values.data(), count, scales.data(), codes.data(), &encodable}, set);
-    });
+    dispatch(BlockEncode{format, values.data(), count, scales.data(), codes.data(), &encodable}, set);
     return encodable;
 }
 

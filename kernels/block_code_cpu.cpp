@@ -30,6 +30,10 @@ inline float from_bits(std::int32_t bits) {
 // How a format turns values into codes. `Scale` is what encoding needs of a block's scale, `scale` the scale itself.
 template <BlockFormat Format>
 struct Code;
+template <BlockFormat Format>
+struct Constant {
+    constexpr BlockFormat operator()() const { return Format; }
+};
 
 struct LargestMagnitudeScale {
     // bf16, upwards.
@@ -38,19 +42,26 @@ struct LargestMagnitudeScale {
     }
 };
 
-template <>
-struct Code<BlockFormat::int4> : LargestMagnitudeScale {
-    static constexpr int kBits = 4;
+// Integers −Largest…Largest of kBits bits. Largest · fl(1/Largest) rounds to 1: the largest magnitude is exact.
+template <int Bits, int Largest>
+struct Integers : LargestMagnitudeScale {
+    static constexpr int kBits = Bits;
+    static constexpr std::int32_t kMask = (1 << Bits) - 1;
+    static constexpr std::int32_t kSign = 1 << (Bits - 1);
 
-    static float factor(float scale) { return scale > 0 ? 7.0F / scale : 0.0F; }
+    static float factor(float scale) { return scale > 0 ? Largest / scale : 0.0F; }
     static std::int32_t encode(float value, float factor) {
         // Adding 1.5 · 2^23 rounds to an integer, ties to even, in the lowest bits.
-        return bits_of(value * factor + 12582912.0F) & 15;
+        return bits_of(value * factor + 12582912.0F) & kMask;
     }
     static float decode(std::int32_t code, float scale) {
-        return static_cast<float>((code ^ 8) - 8) * (1.0F / 7) * scale;  // 7 · fl(1/7) rounds to 1
+        return static_cast<float>((code ^ kSign) - kSign) * (1.0F / Largest) * scale;
     }
 };
+template <>
+struct Code<BlockFormat::int8> : Integers<8, 127> {};
+template <>
+struct Code<BlockFormat::int4> : Integers<4, 7> {};
 
 template <>
 struct Code<BlockFormat::e3m0> : LargestMagnitudeScale {
@@ -128,7 +139,7 @@ template <BlockFormat Format>
                                                 std::uint8_t* scale_bytes, std::uint8_t* codes) {
     const std::int32_t largest = largest_magnitude(values, count);
     std::int32_t scale_code = Code<Format>::scale_code(values, count, largest);
-    if (scale_code < 0x80) scale_code = 0;  // subnormal
+    if (scale_code < kLeastScale) scale_code = 0;
     scale_bytes[0] = static_cast<std::uint8_t>(scale_code);
     scale_bytes[1] = static_cast<std::uint8_t>(scale_code >> 8);
     encode_codes<Format>(values, stride, Code<Format>::factor(from_bits(scale_code << 16)), codes);
@@ -136,7 +147,7 @@ template <BlockFormat Format>
 }
 
 template <BlockFormat Format>
-void run(const BlockEncode<Format>& op) {
+void encode(const BlockEncode& op) {
     constexpr std::int64_t kStride = kBlock<Format> / kPlanes<Format>;
     const std::int64_t whole = op.count / kBlock<Format>;
     const float* values = op.values;
@@ -166,7 +177,7 @@ inline float read_scale(const std::uint8_t* bytes) {
 
 // A block of which a part is wanted, or that is not whole.
 template <BlockFormat Format>
-void decode_part(const BlockDecode<Format>& op, std::int64_t block, std::int64_t begin, std::int64_t end) {
+void decode_part(const BlockDecode& op, std::int64_t block, std::int64_t begin, std::int64_t end) {
     const std::int64_t start = block * kBlock<Format>;
     const std::int64_t rest = op.elements - start;
     const std::int64_t stride = code_bytes(Format, rest < kBlock<Format> ? rest : kBlock<Format>);
@@ -181,7 +192,7 @@ void decode_part(const BlockDecode<Format>& op, std::int64_t block, std::int64_t
 }
 
 template <BlockFormat Format>
-void run(const BlockDecode<Format>& op) {
+void decode(const BlockDecode& op) {
     constexpr std::int64_t kStride = kBlock<Format> / kPlanes<Format>;
     const std::int64_t last = op.first + op.count;
     const float weight = op.weight;
@@ -190,7 +201,7 @@ void run(const BlockDecode<Format>& op) {
         const std::int64_t start = block * kBlock<Format>;
         const std::int64_t end = start + kBlock<Format> < last ? start + kBlock<Format> : last;
         if (end - begin < kBlock<Format>) {
-            decode_part(op, block, begin, end);
+            decode_part<Format>(op, block, begin, end);
         } else {
             float* __restrict to = op.values + (begin - op.first);
             const float scale = read_scale(op.scales + 2 * block);
@@ -207,34 +218,35 @@ void run(const BlockDecode<Format>& op) {
     }
 }
 
+// Calls work with the format, known only now, as a constant.
+template <class Work>
+void for_format(BlockFormat format, Work work) {
+    switch (format) {
+        case BlockFormat::int8:
+            return work(Constant<BlockFormat::int8>());
+        case BlockFormat::int4:
+            return work(Constant<BlockFormat::int4>());
+        case BlockFormat::e3m0:
+            return work(Constant<BlockFormat::e3m0>());
+        case BlockFormat::sign:
+            return work(Constant<BlockFormat::sign>());
+    }
+}
+
 }  // namespace
 }  // namespace ATOLL_INSTRUCTION_SET
 
 using ATOLL_INSTRUCTION_SET::kInstructionSet;
 
 template <>
-void run_variant<kInstructionSet>(const BlockEncode<BlockFormat::int4>& op) {
-    ATOLL_INSTRUCTION_SET::run(op);
+void run_variant<kInstructionSet>(const BlockEncode& op) {
+    ATOLL_INSTRUCTION_SET::for_format(op.format,
+                                      [&](auto format) { ATOLL_INSTRUCTION_SET::encode<format()>(op); });
 }
 template <>
-void run_variant<kInstructionSet>(const BlockEncode<BlockFormat::e3m0>& op) {
-    ATOLL_INSTRUCTION_SET::run(op);
-}
-template <>
-void run_variant<kInstructionSet>(const BlockEncode<BlockFormat::sign>& op) {
-    ATOLL_INSTRUCTION_SET::run(op);
-}
-template <>
-void run_variant<kInstructionSet>(const BlockDecode<BlockFormat::int4>& op) {
-    ATOLL_INSTRUCTION_SET::run(op);
-}
-template <>
-void run_variant<kInstructionSet>(const BlockDecode<BlockFormat::e3m0>& op) {
-    ATOLL_INSTRUCTION_SET::run(op);
-}
-template <>
-void run_variant<kInstructionSet>(const BlockDecode<BlockFormat::sign>& op) {
-    ATOLL_INSTRUCTION_SET::run(op);
+void run_variant<kInstructionSet>(const BlockDecode& op) {
+    ATOLL_INSTRUCTION_SET::for_format(op.format,
+                                      [&](auto format) { ATOLL_INSTRUCTION_SET::decode<format()>(op); });
 }
 
 }  // namespace atl::kernels

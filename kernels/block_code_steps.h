@@ -5,8 +5,8 @@
 
 namespace atl::kernels {
 
-template <BlockFormat Format>
 struct BlockEncode {
+    BlockFormat format;
     const float* values = nullptr;
     std::int64_t count = 0;
     std::uint8_t* scales = nullptr;
@@ -14,8 +14,8 @@ struct BlockEncode {
     bool* encodable = nullptr;
 };
 
-template <BlockFormat Format>
 struct BlockDecode {
+    BlockFormat format;
     const std::uint8_t* scales = nullptr;
     const std::uint8_t* codes = nullptr;
     std::int64_t elements = 0;  // in all

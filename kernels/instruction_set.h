@@ -1,8 +1,8 @@
 // Which vector instructions a kernel uses: chosen at run time, one binary for every x86-64 processor.
 //
 // Every kernel takes an InstructionSet as its last argument; the default is the best this processor has.
-// Tests and benchmarks pass others. The kernels of block_code.h, half_precision.h, int8_code.h, outer_step.h and
-// top_k_code.h give the same bits under all of them; the others agree to rounding.
+// Tests and benchmarks pass others. The kernels of block_code.h, half_precision.h, outer_step.h and top_k_code.h give
+// the same bits under all of them; the others agree to rounding.
 #pragma once
 
 #include <cstdint>

@@ -68,6 +68,7 @@ class BlockCodec final : public Codec {
 
 std::vector<std::unique_ptr<const Codec>> make_block_codecs(kernels::InstructionSet set) {
     std::vector<std::unique_ptr<const Codec>> codecs;
+    codecs.push_back(std::make_unique<BlockCodec>(CodecId::int8, "int8", BlockFormat::int8, set));
     codecs.push_back(std::make_unique<BlockCodec>(CodecId::int4, "int4", BlockFormat::int4, set));
     codecs.push_back(std::make_unique<BlockCodec>(CodecId::e3m0, "e3m0", BlockFormat::e3m0, set));
     codecs.push_back(std::make_unique<BlockCodec>(CodecId::sign, "sign", BlockFormat::sign, set));

@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t kDefaultKept = 64;  // 1 in 64, as SparseLoCo
 constexpr std::string_view kTopK = "top_k_";
 
-// In the order of their numbers.
+// From many bits an element to few.
 struct Codecs {
     explicit Codecs(kernels::InstructionSet set) : owned(make_dense_codecs(set)) {
         for (auto& each : make_block_codecs(set)) owned.push_back(std::move(each));
@@ -74,8 +74,15 @@ const Codec& codec_from_name(std::string_view name, kernels::InstructionSet set)
 }
 
 const Codec& mean_codec(const Codec& contribution) {
-    if (contribution.id() <= CodecId::int8) return contribution;
-    return codec_from_name("int8", contribution.instruction_set());
+    switch (contribution.id()) {
+        case CodecId::int4:
+        case CodecId::e3m0:
+        case CodecId::sign:
+        case CodecId::top_k:
+            return codec_from_name("int8", contribution.instruction_set());
+        default:
+            return contribution;
+    }
 }
 
 bool is_gathered(const Codec& codec) {

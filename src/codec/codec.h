@@ -16,16 +16,16 @@
 
 namespace atl {
 
-// The numbers stand in packets: never renumber.
+// The numbers stand in packets: never renumber. FORMAT.md tells what 4 was.
 enum class CodecId : std::uint8_t {
     identity = 1,
     fp16 = 2,
     bf16 = 3,
-    int8 = 4,
     int4 = 5,
     e3m0 = 6,
     sign = 7,
     top_k = 8,
+    int8 = 9,
 };
 
 // What a codec made of a chunk.

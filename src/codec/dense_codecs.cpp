@@ -6,7 +6,6 @@
 
 #include "core/check.h"
 #include "kernels/half_precision.h"
-#include "kernels/int8_code.h"
 #include "kernels/outer_step.h"
 
 namespace atl {
@@ -148,58 +147,6 @@ class HalfCodec final : public Codec {
     HalfFormat format_;
 };
 
-class Int8Codec final : public Codec {
-  public:
-    using Codec::Codec;
-    using Codebook = std::array<float, kernels::kInt8Bins>;
-
-    CodecId id() const override { return CodecId::int8; }
-    std::string_view name() const override { return "int8"; }
-    std::int64_t body_bytes(std::int64_t elements) const override {
-        return elements == 0 ? 0 : static_cast<std::int64_t>(sizeof(Codebook)) + elements;
-    }
-
-    bool encode(std::span<const float> values, std::span<std::byte> body) const override {
-        ATOLL_CHECK_EQ(body_bytes(static_cast<std::int64_t>(values.size())),
-                       static_cast<std::int64_t>(body.size()));
-        if (values.empty()) return true;
-        const kernels::Moments moments = kernels::moments(values, instruction_set());
-        if (!moments.is_finite()) return false;
-        Codebook codebook;
-        const auto codes = body.subspan(sizeof(Codebook));
-        kernels::int8_encode(values, moments, {reinterpret_cast<std::uint8_t*>(codes.data()), codes.size()},
-                             codebook, instruction_set());
-        std::memcpy(body.data(), codebook.data(), sizeof(Codebook));
-        return kernels::all_finite(codebook, instruction_set());
-    }
-    bool is_finite(const Body& body) const override {
-        ATOLL_CHECK_EQ(body_bytes(body.elements), static_cast<std::int64_t>(body.bytes.size()));
-        return body.bytes.empty() || kernels::all_finite(codebook_of(body.bytes), instruction_set());
-    }
-    void decode(const Body& body, std::size_t first, std::span<float> values) const override {
-        if (values.empty()) return;
-        kernels::int8_decode(codes_of(body.bytes, first, values.size()), codebook_of(body.bytes), values,
-                             instruction_set());
-    }
-    void decode_add(const Body& body, std::size_t first, float weight, std::span<float> sum) const override {
-        if (sum.empty()) return;
-        kernels::int8_decode_add(codes_of(body.bytes, first, sum.size()), codebook_of(body.bytes), weight,
-                                 sum, instruction_set());
-    }
-
-  private:
-    static Codebook codebook_of(std::span<const std::byte> body) {
-        Codebook codebook;
-        std::memcpy(codebook.data(), body.data(), sizeof(Codebook));
-        return codebook;
-    }
-    static std::span<const std::uint8_t> codes_of(std::span<const std::byte> body, std::size_t first,
-                                                  std::size_t elements) {
-        const auto part = part_of<std::uint8_t>(body.subspan(sizeof(Codebook)), first, elements);
-        return {reinterpret_cast<const std::uint8_t*>(part.data()), elements};
-    }
-};
-
 constexpr HalfFormat kFp16{CodecId::fp16, "fp16", 0x7C00, &kernels::fp16_encode, &kernels::fp16_decode};
 constexpr HalfFormat kBf16{CodecId::bf16, "bf16", 0x7F80, &kernels::bf16_encode, &kernels::bf16_decode};
 
@@ -210,7 +157,6 @@ std::vector<std::unique_ptr<const Codec>> make_dense_codecs(kernels::Instruction
     codecs.push_back(std::make_unique<IdentityCodec>(set));
     codecs.push_back(std::make_unique<HalfCodec>(kFp16, set));
     codecs.push_back(std::make_unique<HalfCodec>(kBf16, set));
-    codecs.push_back(std::make_unique<Int8Codec>(set));
     return codecs;
 }
 

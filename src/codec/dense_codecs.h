@@ -3,7 +3,6 @@
 //   identity  fp32 as it is: 4 bytes an element
 //   fp16      IEEE 754 binary16, 2 bytes; refuses what rounds beyond 65504
 //   bf16      the upper half of fp32, 2 bytes
-//   int8      1 byte and a codebook of 1 KiB per chunk: kernels/int8_code.h
 #pragma once
 
 #include <memory>

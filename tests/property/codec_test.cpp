@@ -8,11 +8,13 @@
 namespace atl {
 namespace {
 
-constexpr std::size_t kSizes[] = {0, 1, 2, 7, 63, 64, 65, 255, 256, 257, 1000, 4095, 4096, 4097, 12'345};
+constexpr std::size_t kSizes[] = {0,   1,   2,   7,   63,   64,   65,   255,  256,
+                                  257, 511, 512, 513, 1000, 4095, 4096, 4097, 12'345};
 
-// Gaussian, heavy-tailed, sparse, one-sided, with blocks of very different size, and subnormal.
+// Gaussian, heavy-tailed, sparse, one-sided, with blocks of very different size, subnormal, and about the least
+// scale of a block.
 std::vector<std::vector<float>> inputs(std::size_t count, std::uint64_t seed) {
-    std::vector<std::vector<float>> all(6,
+    std::vector<std::vector<float>> all(7,
                                         test::normal_values<float>(static_cast<std::int64_t>(count), seed));
     const RandomStream random(seed, "shape");
     for (std::size_t i = 0; i < count; ++i) {
@@ -21,6 +23,7 @@ std::vector<std::vector<float>> inputs(std::size_t count, std::uint64_t seed) {
         all[3][i] = -std::abs(all[3][i]) * 1e-3F;
         all[4][i] *= std::ldexp(1.0F, static_cast<int>(i / 256 % 40) - 28);
         all[5][i] *= 1e-39F;
+        all[6][i] *= std::ldexp(1.0F, static_cast<int>(i / 512 % 24) - 136);
     }
     for (float& value : all[1]) value = std::min(60'000.0F, std::max(-60'000.0F, value));  // fp16 takes it
     return all;
@@ -75,6 +78,7 @@ double square(double x) {
 
 // The largest |x − x̂| that each codec of its own element may make of a block of values; FORMAT.md has the bounds.
 void expect_within_bound(const Codec& codec, std::span<const float> x, std::span<const float> decoded) {
+    constexpr double kLeastScale = 0x1p-119;  // of a block
     constexpr double kSmallestNormal = 0x1p-126;
     double largest = 0;
     double magnitude = 0;
@@ -99,20 +103,23 @@ void expect_within_bound(const Codec& codec, std::span<const float> x, std::span
             case CodecId::bf16:
                 ASSERT_LE(error, std::max(size * 0x1p-8, 0x1p-134));
                 break;
+            case CodecId::int8:
+                ASSERT_LE(error, std::max(largest * (1 + 0x1p-7) / 254 * (1 + 0x1p-20), kLeastScale));
+                break;
             case CodecId::int4:
-                ASSERT_LE(error, largest * (1 + 0x1p-7) / 14 * (1 + 0x1p-20) + kSmallestNormal);
+                ASSERT_LE(error, std::max(largest * (1 + 0x1p-7) / 14 * (1 + 0x1p-20), kLeastScale));
                 break;
             case CodecId::e3m0:
-                ASSERT_LE(error, std::max(size / 3, largest * (1 + 0x1p-7) * 0x1p-7) * (1 + 0x1p-20) +
-                                     kSmallestNormal);
+                ASSERT_LE(error, std::max(std::max(size / 3, largest * (1 + 0x1p-7) * 0x1p-7) * (1 + 0x1p-20),
+                                          kLeastScale));
                 break;
-            case CodecId::int8:
             case CodecId::sign:
             case CodecId::top_k:
                 break;
         }
     }
-    const double tiny = static_cast<double>(x.size()) * square(kSmallestNormal);
+    const double least = codec.id() == CodecId::sign ? kLeastScale : kSmallestNormal;
+    const double tiny = static_cast<double>(x.size()) * square(least);
     if (codec.id() == CodecId::top_k) {
         double kept = 0;
         double count = 0;
@@ -137,7 +144,8 @@ TEST(CodecLaws, what_is_lost_stays_within_the_bound) {
             const auto body = encoded(*codec, values);
             std::vector<float> decoded(values.size());
             codec->decode({body, static_cast<std::int64_t>(values.size())}, 0, decoded);
-            const std::size_t block = codec->id() == CodecId::int4    ? 64
+            const std::size_t block = codec->id() == CodecId::int8    ? 512
+                                      : codec->id() == CodecId::int4  ? 64
                                       : codec->id() == CodecId::top_k ? 4096
                                                                       : 256;
             for (std::size_t begin = 0; begin < values.size(); begin += block) {

@@ -71,14 +71,14 @@ TEST(CompressedMeans, err_less_the_more_sites_there_are_and_owners_add_no_more_t
         std::uint64_t sites;
         double int8_gathered, int8_owned, e3m0_gathered;
     };
-    for (const Row& row : {Row{2, 0.0110, 0.0168, 0.160}, Row{4, 0.0085, 0.0157, 0.126}, Row{8, 0.0064, 0.0149, 0.097},
-                           Row{14, 0.0049, 0.0144, 0.078}}) {
+    for (const Row& row : {Row{2, 0.0060, 0.0094, 0.160}, Row{4, 0.0046, 0.0086, 0.126}, Row{8, 0.0034, 0.0081, 0.097},
+                           Row{14, 0.0027, 0.0078, 0.078}}) {
         const MeanErrors int8 = mean_errors("int8", row.sites), e3m0 = mean_errors("e3m0", row.sites);
         EXPECT_LT(int8.gathered, 1.3 * row.int8_gathered) << row.sites;
         EXPECT_LT(int8.through_owners, 1.3 * row.int8_owned) << row.sites;
         EXPECT_LT(e3m0.gathered, 1.3 * row.e3m0_gathered) << row.sites;
         // The owner's code has eight bits, so a narrow contribution is what is lost.
-        EXPECT_LT(e3m0.through_owners, 1.05 * e3m0.gathered + 0.014) << row.sites;
+        EXPECT_LT(e3m0.through_owners, 1.05 * e3m0.gathered + 0.008) << row.sites;
     }
 }
 

@@ -1,4 +1,4 @@
-// One- and four-bit codes with a scale per block: their definition, their exact values, and what they refuse.
+// Codes of one, four and eight bits with a scale per block: their definition, their exact values, and what they refuse.
 #include "kernels/block_code.h"
 #include "support/kernel_testing.h"
 
@@ -7,7 +7,8 @@ namespace {
 
 using kernels::BlockFormat;
 
-constexpr BlockFormat kFormats[] = {BlockFormat::int4, BlockFormat::e3m0, BlockFormat::sign};
+constexpr BlockFormat kFormats[] = {BlockFormat::int8, BlockFormat::int4, BlockFormat::e3m0,
+                                    BlockFormat::sign};
 
 struct Encoded {
     BlockFormat format;
@@ -49,27 +50,40 @@ TEST(BlockCode, e3m0_rounds_to_the_nearest_linear_value_and_zero_below_the_middl
         EXPECT_EQ(decode(encode(BlockFormat::e3m0, values, set), set), expected);
 }
 
-TEST(BlockCode, all_sevenths_of_the_largest_magnitude_are_exact_in_int4) {
-    std::vector<float> values;
-    for (int q = -7; q <= 7; ++q) values.push_back(static_cast<float>(q) * (1.0F / 7) * 1.75F);
-    for (const auto set : test::supported_sets())
-        EXPECT_EQ(decode(encode(BlockFormat::int4, values, set), set), values);
+struct Integers {
+    BlockFormat format;
+    int largest;  // code
+};
+constexpr Integers kIntegers[] = {{BlockFormat::int8, 127}, {BlockFormat::int4, 7}};
+
+TEST(BlockCode, every_code_of_an_integer_format_comes_back_exactly) {
+    for (const auto& [format, largest] : kIntegers) {
+        std::vector<float> values;
+        for (int q = -largest; q <= largest; ++q)
+            values.push_back(static_cast<float>(q) * (1.0F / static_cast<float>(largest)) * 1.75F);
+        for (const auto set : test::supported_sets())
+            EXPECT_EQ(decode(encode(format, values, set), set), values);
+    }
 }
 
-TEST(BlockCode, int4_follows_its_definition_in_whole_and_broken_blocks) {
-    for (const std::int64_t size : {1, 63, 64, 65, 200}) {
-        const auto values = test::normal_values<float>(size, 3);
-        const auto decoded = decode(encode(BlockFormat::int4, values, kernels::best_instruction_set()),
-                                    kernels::best_instruction_set());
-        for (std::int64_t begin = 0; begin < size; begin += 64) {
-            const auto end = std::min<std::int64_t>(size, begin + 64);
-            float largest = 0;
-            for (auto i = begin; i < end; ++i) largest = std::max(largest, std::abs(values[i]));
-            const float up =
-                std::bit_cast<float>((std::bit_cast<std::uint32_t>(largest) + 0xffff) & 0xffff0000U);
-            for (auto i = begin; i < end; ++i) {
-                const float q = std::nearbyint(values[i] * (7 / up));
-                EXPECT_EQ(decoded[i], q * (1.0F / 7) * up) << i;
+TEST(BlockCode, integers_follow_their_definition_in_whole_and_broken_blocks) {
+    for (const auto& [format, largest_code] : kIntegers) {
+        const std::int64_t block = kernels::block_elements(format);
+        for (const std::int64_t size : {std::int64_t{1}, block - 1, block, block + 1, 3 * block + 8}) {
+            const auto values = test::normal_values<float>(size, 3);
+            const auto decoded = decode(encode(format, values, kernels::best_instruction_set()),
+                                        kernels::best_instruction_set());
+            for (std::int64_t begin = 0; begin < size; begin += block) {
+                const auto end = std::min(size, begin + block);
+                float largest = 0;
+                for (auto i = begin; i < end; ++i) largest = std::max(largest, std::abs(values[i]));
+                const float up =
+                    std::bit_cast<float>((std::bit_cast<std::uint32_t>(largest) + 0xffff) & 0xffff0000U);
+                const auto steps = static_cast<float>(largest_code);
+                for (auto i = begin; i < end; ++i) {
+                    const float q = std::nearbyint(values[i] * (steps / up));
+                    EXPECT_EQ(decoded[i], q * (1.0F / steps) * up) << i;
+                }
             }
         }
     }
@@ -89,12 +103,15 @@ TEST(BlockCode, sign_keeps_the_sum_of_magnitudes_to_the_rounding_of_its_scale) {
     EXPECT_NEAR(after, before, before * 0x1p-8);
 }
 
-TEST(BlockCode, zeros_of_both_signs_subnormals_and_blocks_of_them_decode_to_zero) {
+TEST(BlockCode, zeros_of_both_signs_subnormals_and_what_is_as_small_decode_to_zero) {
     for (const BlockFormat format : kFormats) {
         for (const auto set : test::supported_sets()) {
-            const Encoded encoded = encode(format, {0.0F, -0.0F, 1e-40F, -1e-45F, 0x1p-127F}, set);
+            const Encoded encoded =
+                encode(format, {0.0F, -0.0F, 1e-40F, -1e-45F, 0x1p-127F, 0x1.FDp-120F}, set);
             EXPECT_TRUE(encoded.encodable);
             for (const float value : decode(encoded, set)) EXPECT_EQ(value, 0.0F);
+            const std::vector<float> least(3, -0x1p-119F);
+            EXPECT_EQ(decode(encode(format, least, set), set), least);
         }
     }
 }
@@ -103,8 +120,8 @@ TEST(BlockCode, what_is_not_finite_or_reaches_2_to_the_127_is_refused_and_only_t
     for (const BlockFormat format : kFormats) {
         for (const auto set : test::supported_sets()) {
             for (const float bad : {NAN, -NAN, INFINITY, -INFINITY, 0x1.FF0002p126F}) {
-                for (const std::int64_t place : {0, 5, 299}) {
-                    std::vector<float> values(300, format == BlockFormat::sign ? bad : 1.0F);
+                for (const std::int64_t place : {0, 5, 599}) {
+                    std::vector<float> values(600, format == BlockFormat::sign ? bad : 1.0F);
                     values[place] = bad;
                     EXPECT_FALSE(encode(format, values, set).encodable) << bad << " at " << place;
                 }
@@ -122,11 +139,13 @@ TEST(BlockCode, foreign_scales_that_would_decode_to_infinity_are_recognised) {
     }
     const std::vector<std::uint8_t> largest{0xFF, 0x7E};
     ASSERT_TRUE(kernels::block_scales_allowed(largest));
-    const std::vector<std::uint8_t> least_code{8};
-    for (const auto set : test::supported_sets()) {
-        std::vector<float> value(1);
-        kernels::block_decode({BlockFormat::int4, 1, largest, least_code, 0}, value, set);
-        EXPECT_TRUE(std::isfinite(value[0]));
+    for (const auto& [format, largest_code] : kIntegers) {
+        const std::vector<std::uint8_t> least_code{static_cast<std::uint8_t>(largest_code + 1)};
+        for (const auto set : test::supported_sets()) {
+            std::vector<float> value(1);
+            kernels::block_decode({format, 1, largest, least_code, 0}, value, set);
+            EXPECT_TRUE(std::isfinite(value[0]));
+        }
     }
 }
 

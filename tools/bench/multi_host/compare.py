@@ -19,9 +19,10 @@ SITES = ("first", "second")
 TCP_IP_HEADER_BYTES = 20 + 20 + 12  # with timestamps
 WIRE_TOLERANCE = 0.02
 
-# int8 without zstd: 8 bits per element, and per chunk a codebook of 256 fp32 values and 40 bytes of headers.
+# int8 without zstd: 8 bits per element, 2 bytes per block of them and 40 of headers per chunk.
 CHUNK_ELEMENTS = 65536
-CHUNK_OVERHEAD_BYTES = 40 + 256 * 4
+BLOCK_ELEMENTS = 512
+CHUNK_HEADER_BYTES = 40
 
 CONFIG = """\
 [run]
@@ -82,7 +83,8 @@ def run_in_lab(atoll, config, folder, options):
 def payload_bytes(parameters, rounds):
     """Two sites exchange directly: each sends its whole contribution once per round."""
     chunks = -(-parameters // CHUNK_ELEMENTS)
-    return rounds * (parameters + chunks * CHUNK_OVERHEAD_BYTES)
+    blocks = -(-parameters // BLOCK_ELEMENTS)
+    return rounds * (parameters + 2 * blocks + chunks * CHUNK_HEADER_BYTES)
 
 
 def carried_bytes(device, direction):
