@@ -95,6 +95,17 @@ ChildProcess TrainingRuns::start(const std::string& run, const std::filesystem::
     return ChildProcess(options);
 }
 
+ChildProcess TrainingRuns::start_on_shaped_loopback(const std::string& rate, const std::string& run,
+                                                    const std::filesystem::path& config) const {
+    const std::string shape = fmt::format(
+        "ip link set lo mtu 1500 up && tc qdisc add dev lo root tbf rate {} burst 64kb latency 100ms && "
+        "exec \"$@\"",
+        rate);
+    return ChildProcess({.command = {"unshare", "--net", "sh", "-c", shape, "sh", program(), "run",
+                                     config.string(), "--run-dir", directory(run).string()},
+                         .output = root_.path() / (run + ".out")});
+}
+
 RunOutcome TrainingRuns::finish(const std::string& run, ChildProcess& process) const {
     RunOutcome outcome;
     const auto status = process.wait_for(kPatience);
