@@ -68,14 +68,43 @@ double serial_seconds_of(const IslandOptions& options, const StepCosts& costs) {
     return execute_virtually(programs, seconds, ExecutionMode::serial, costs.overlap).step_seconds;
 }
 
-// Within what strands may take beyond the serial step: 3 %, or one layer's activations if that is more.
-bool fits_memory(const StepOps& step, const ScheduleTable& table, const StrandPlan& plan) {
-    if (!plan.interleaves) return true;
-    Program serial = planned_program(step, table, serial_plan(""));
-    Program planned = planned_program(step, table, plan);
-    const std::int64_t bytes = place(serial).peak_bytes();
-    return place(planned).peak_bytes() <= bytes + std::max(bytes * 3 / 100, saved_layer_bytes({serial}));
-}
+// Decides whether a plan stays within what strands may take beyond the same step without them, on the fullest rank: 3 %, or
+// one layer's activations if that is more. Options that name a budget allow what the table takes of it.
+class MemoryBound {
+  public:
+    MemoryBound(const IslandOptions& options, const std::vector<StepOps>& steps, const ScheduleTable& table)
+        : table_(table) {
+        if (options.memory_micro_batches > 0) return;
+        for (std::int32_t stage = 0; stage < options.parallel.pp; ++stage)  // others of a stage run the same
+            steps_.push_back(
+                &steps[static_cast<std::size_t>(rank_at(options.parallel, {.pp = stage}).value())]);
+        std::vector<Program> programs = programs_of(serial_plan(""));
+        const std::int64_t bytes = peak_bytes(programs);
+        allowed_bytes_ = bytes + std::max(bytes * 3 / 100, saved_layer_bytes(programs));
+    }
+
+    bool fits(const StrandPlan& plan) const {
+        if (!plan.interleaves || steps_.empty()) return true;
+        auto programs = programs_of(plan);
+        return peak_bytes(programs) <= allowed_bytes_;
+    }
+
+  private:
+    std::vector<Program> programs_of(const StrandPlan& plan) const {
+        std::vector<Program> programs;
+        for (const StepOps* step : steps_) programs.push_back(planned_program(*step, table_, plan));
+        return programs;
+    }
+    static std::int64_t peak_bytes(std::vector<Program>& programs) {
+        std::int64_t most = 0;
+        for (Program& program : programs) most = std::max(most, place(program).peak_bytes());
+        return most;
+    }
+
+    std::vector<const StepOps*> steps_;  // [stage]; none: no bound
+    const ScheduleTable& table_;
+    std::int64_t allowed_bytes_ = 0;
+};
 
 void log_plan(const StrandPlan& plan, const Log& log) {
     if (!plan.interleaves) return log.warning("[plan] strands run serially: {}", plan.reason);
@@ -110,14 +139,17 @@ std::vector<StrandPlan> candidate_plans(const IslandOptions& options, StepCosts 
         costs.fingerprint = step_fingerprint(cut);
         const auto steps = training_steps(cut);
         const auto table = training_table(cut);
+        const MemoryBound bound(cut, steps, table);
         // Bytes of a plan are known when it is placed; with less to spare it takes fewer of them.
-        for (const double spare_layers : {1.0, 0.5}) {
+        for (const double spare_layers : {1.0, 0.5, 0.0}) {
             auto plans = candidate_plans(steps, table, costs, most, spare_layers);
-            std::erase_if(plans,
-                          [&](const StrandPlan& plan) { return !fits_memory(steps.front(), table, plan); });
+            std::erase_if(plans, [&](const StrandPlan& plan) { return !bound.fits(plan); });
             if (!plans.empty()) return plans;
         }
-        return candidate_plans(steps, table, costs, most, 0);
+        StrandPlan none = serial_plan("every plan takes more memory than strands may");
+        none.costs = costs.source;
+        none.fingerprint = costs.fingerprint;
+        return std::vector{none};
     };
     if (!may_halve(options)) return candidates_as(options);
     std::vector<StrandPlan> halves = candidates_as(with_halves(options));
