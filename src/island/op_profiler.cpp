@@ -37,7 +37,8 @@ bool has_enough(const Samples& samples) {
 
 // Of one step. A collective's ranks all say the same: one of them is a sample.
 void add_samples(Samples& samples, const std::vector<Program>& programs, const ExecutionGraph& graph,
-                 const std::vector<std::vector<double>>& taken) {
+                 const StepTimesOfRanks& step) {
+    const auto taken = durations(programs, graph, step, Arrival::average);
     std::map<OpKey, std::vector<double>> here;
     for (const ExecutionNode& node : graph.nodes) {
         if (node.kind == NodeKind::post || node.kind == NodeKind::end) continue;
@@ -68,7 +69,7 @@ Samples measure_alone(const ProfilerOptions& options, const IslandLinks& links) 
         island.step(serial.optim.lr);
         if (step == 0) continue;
         const auto times = gather_step_times(island, links, serial.collective_timeout);
-        add_samples(samples, programs, graph, durations(programs, graph, times, Arrival::average));
+        add_samples(samples, programs, graph, times);
         if (has_enough(samples)) break;
     }
     return samples;
@@ -79,7 +80,21 @@ std::string host_name() {
     return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
+std::map<OpKey, OpTiming> timings_of(const Samples& samples) {
+    std::map<OpKey, OpTiming> timings;
+    for (const auto& [key, steps] : samples) timings[key] = timing_of(steps);
+    return timings;
+}
+
 }  // namespace
+
+std::map<OpKey, OpTiming> timings_of_serial_steps(const std::vector<Program>& programs,
+                                                  const std::vector<StepTimesOfRanks>& steps) {
+    const auto graph = make_execution_graph(programs);
+    Samples samples;
+    for (const StepTimesOfRanks& step : steps) add_samples(samples, programs, graph, step);
+    return timings_of(samples);
+}
 
 ProfileFingerprint fingerprint_of(const ProfilerOptions& options) {
     ProfileFingerprint fingerprint = step_fingerprint(options.island);
@@ -99,7 +114,7 @@ OpProfile measure_op_profile(const ProfilerOptions& options, const IslandLinks& 
         halves.island = with_halves(options.island);
         samples.merge(measure_alone(halves, links));
     }
-    for (const auto& [key, steps] : samples) profile.ops[key] = timing_of(steps);
+    profile.ops = timings_of(samples);
     profile.slowdowns = measure_pairs(options.island, links);
     return profile;
 }

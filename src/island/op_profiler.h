@@ -11,11 +11,13 @@
 // some tenths of a second for each pair.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/file_system.h"
 #include "island/island_options.h"
+#include "island/rank_times.h"
 #include "program/op_profile.h"
 
 namespace atl {
@@ -27,6 +29,10 @@ struct ProfilerOptions {
 };
 
 OpProfile measure_op_profile(const ProfilerOptions& options, const IslandLinks& links);
+
+// What ops took in serial steps of these programs, for a profile. Not collective.
+std::map<OpKey, OpTiming> timings_of_serial_steps(const std::vector<Program>& programs,
+                                                  const std::vector<StepTimesOfRanks>& steps);
 
 // What a profile of this island on this machine is for.
 ProfileFingerprint fingerprint_of(const ProfilerOptions& options);

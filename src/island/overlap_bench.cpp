@@ -156,19 +156,32 @@ class OverlapBench {
         for (const auto& step : candidate.steps) figures.step_seconds.push_back(end_of(step));
         figures.median_seconds = median(figures.step_seconds);
         std::vector<Program> programs;
-        std::vector<std::vector<double>> seconds_of_ops;
-        for (std::int32_t rank = 0; rank < options_.island.parallel.ranks(); ++rank) {
+        for (std::int32_t rank = 0; rank < options_.island.parallel.ranks(); ++rank)
             programs.push_back(training_program(options_in(kModes[mode]), Rank(rank)));
-            seconds_of_ops.push_back(op_seconds(programs.back(), result_.profile.profile));
-        }
-        const VirtualRun run = execute_virtually(programs, seconds_of_ops, kModes[mode],
-                                                 OverlapModel(result_.profile.profile.slowdowns));
+        OpProfile same_turns = result_.profile.profile;
+        for (auto& [key, timing] : serial_timings()) same_turns.ops[key] = timing;
+        const VirtualRun run = predict(programs, kModes[mode], result_.profile.profile);
         figures.predicted_seconds = run.step_seconds;
+        figures.predicted_same_turns_seconds = predict(programs, kModes[mode], same_turns).step_seconds;
         if (kModes[mode] == ExecutionMode::serial) evaluate_serial(programs, candidate);
         if (kModes[mode] != ExecutionMode::event) return;
         result_.timings = {{"planned", run.ops}, {"measured", candidate.steps.back()}};
         result_.why_not_interleaved = why_not_interleaved(programs.front());
         result_.programs = std::move(programs);
+    }
+
+    static VirtualRun predict(const std::vector<Program>& programs, ExecutionMode mode,
+                              const OpProfile& profile) {
+        std::vector<std::vector<double>> seconds;
+        for (const Program& program : programs) seconds.push_back(op_seconds(program, profile));
+        return execute_virtually(programs, seconds, mode, OverlapModel(profile.slowdowns));
+    }
+
+    std::map<OpKey, OpTiming> serial_timings() {
+        std::vector<Program> programs;
+        for (std::int32_t rank = 0; rank < options_.island.parallel.ranks(); ++rank)
+            programs.push_back(training_program(options_in(ExecutionMode::serial), Rank(rank)));
+        return timings_of_serial_steps(programs, candidate_in(ExecutionMode::serial).steps);
     }
 
     // What of a serial step goes where, and what could be gained.

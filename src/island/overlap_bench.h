@@ -35,6 +35,9 @@ struct ModeFigures {
     std::vector<double> step_seconds;  // from the first rank's start to the last one's end
     double median_seconds = 0;
     double predicted_seconds = 0;
+    // The same with what ops took alone in the serial steps of the same turns: the machine's speed wanders between
+    // profile and turns, and this is off by the model's error alone.
+    double predicted_same_turns_seconds = 0;
     double link_cpu_seconds = 0;  // of a step, of the rank whose threads beside the compute one took most
     std::int64_t peak_bytes_predicted = 0;  // of the rank with the highest
     std::int64_t peak_bytes_measured = 0;
