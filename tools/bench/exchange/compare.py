@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+from beside import beside
 from links import exchange, iperf_bits_per_second, shaped_pair
 from shared.atoll import Atoll
 from shared.report import Report
@@ -91,7 +92,7 @@ def shaped(atoll, options):
     return report
 
 
-PARTS = {"loopback": loopback, "wan": wan, "four": four_sites, "gigabit": shaped}
+PARTS = {"loopback": loopback, "wan": wan, "four": four_sites, "gigabit": shaped, "beside": beside}
 
 
 def main():
