@@ -108,6 +108,10 @@ class SignalQueue {
     SignalQueue() {
         ::sigemptyset(&signals_);
         for (const int signal : {SIGCHLD, SIGINT, SIGTERM}) ::sigaddset(&signals_, signal);
+        // A terminal that goes away interrupts as well, but not what was started to outlive it (nohup).
+        struct sigaction hangup {};
+        ::sigaction(SIGHUP, nullptr, &hangup);
+        if (hangup.sa_handler != SIG_IGN) ::sigaddset(&signals_, SIGHUP);
         ::sigprocmask(SIG_BLOCK, &signals_, &before_);
     }
     ~SignalQueue() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -142,7 +146,7 @@ int supervise(std::vector<SupervisedGroup> groups, const SupervisorOptions& opti
     };
     while (!all_ended()) {
         const int signal = signals.wait(Milliseconds(100));
-        if (signal == SIGINT || signal == SIGTERM) {
+        if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
             if (interrupted) {
                 log.warning("[run] interrupted again: stopping everything now");
                 break;

@@ -6,7 +6,7 @@
 // accident: the group's other processes are stopped and all start again after a growing pause, at most `restarts`
 // times.
 //
-// Interrupts (SIGINT, SIGTERM): the first is passed on as SIGTERM to groups that asked for it, so that they can end
+// Interrupts (SIGINT, SIGTERM, SIGHUP): the first is passed on as SIGTERM to groups that asked for it, so that they can end
 // well; the second kills everything. Threads: one; it must be the process's main thread, whose mask it changes.
 #pragma once
 

@@ -73,12 +73,22 @@ TEST_F(SupervisorTest, wrong_input_of_one_group_ends_the_others_too) {
 
 TEST_F(SupervisorTest, an_interrupt_reaches_the_processes_and_they_end_by_themselves) {
     const auto supervisor = std::to_string(::getpid());
-    EXPECT_EQ(supervise({shell_group({"trap 'echo told >> " + file("told") + "; exit 0' TERM; kill -TERM " +
-                                      supervisor + "; while :; do :; done"},
-                                     0)},
+    for (const std::string signal : {"TERM", "HUP"})
+        EXPECT_EQ(supervise({shell_group({"trap 'echo told >> " + file("told") + "; exit 0' TERM; kill -" +
+                                          signal + " " + supervisor + "; while :; do :; done"},
+                                         0)},
+                            kQuick, log_),
+                  0);
+    EXPECT_EQ(lines("told"), 2);
+}
+
+TEST_F(SupervisorTest, what_was_started_to_outlive_its_terminal_is_not_interrupted_when_that_goes_away) {
+    const auto before = ::signal(SIGHUP, SIG_IGN);
+    const auto supervisor = std::to_string(::getpid());
+    EXPECT_EQ(supervise({shell_group({"trap 'exit 1' TERM; kill -HUP " + supervisor + "; exit 0"}, 0)},
                         kQuick, log_),
               0);
-    EXPECT_EQ(lines("told"), 1);
+    ::signal(SIGHUP, before);
 }
 
 TEST_F(SupervisorTest, a_group_that_comes_back_too_late_is_not_waited_for) {
@@ -100,8 +110,8 @@ TEST_F(SupervisorTest, a_leader_that_failed_does_not_leave_the_others_waiting) {
     auto leader = shell_group({"until [ -e " + ready + " ]; do :; done; exit 1"}, 0);
     leader.leads = true;
     leader.essential = false;
-    const auto site =
-        shell_group({"trap 'echo told >> " + file("told") + "; exit 0' TERM; : > " + ready + "; while :; do :; done"}, 0);
+    const auto site = shell_group(
+        {"trap 'echo told >> " + file("told") + "; exit 0' TERM; : > " + ready + "; while :; do :; done"}, 0);
     EXPECT_EQ(supervise({site, leader}, kQuick, log_), 1);
     EXPECT_EQ(lines("told"), 1);
 }
