@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
 
 #include "config/nearest_name.h"
@@ -173,9 +174,28 @@ void override_site(const std::string& name, Setting setting, Settings& settings,
 }  // namespace
 
 void Problems::add(std::string_view where, std::string_view subject, std::string_view rule) {
-    auto line = fmt::format("{}: {}: {}", where, subject, rule);
+    Problem problem{.file = std::string(where), .text = fmt::format("{}: {}: {}", where, subject, rule)};
+    const std::size_t colon = where.rfind(':');
+    const char* end = where.data() + where.size();
+    if (colon != std::string_view::npos &&
+        std::from_chars(where.data() + colon + 1, end, problem.line).ptr == end)
+        problem.file.resize(colon);
     // Sites that share a key of [island] would all blame it.
-    if (std::ranges::find(lines_, line) == lines_.end()) lines_.push_back(std::move(line));
+    if (std::ranges::find(problems_, problem.text, &Problem::text) == problems_.end())
+        problems_.push_back(std::move(problem));
+}
+
+std::vector<std::string> Problems::lines() const {
+    const auto place = [&](const Problem& problem) {
+        const auto first = std::ranges::find(problems_, problem.file, &Problem::file);
+        return std::pair(first - problems_.begin(), problem.line);
+    };
+    std::vector<const Problem*> sorted;
+    for (const Problem& problem : problems_) sorted.push_back(&problem);
+    std::ranges::stable_sort(sorted, {}, [&](const Problem* problem) { return place(*problem); });
+    std::vector<std::string> lines;
+    for (const Problem* problem : sorted) lines.push_back(problem->text);
+    return lines;
 }
 
 void Problems::add(const Setting& setting, std::string_view rule) {

@@ -1,6 +1,7 @@
 // What a config file says, before it is known whether it makes sense: keys, values, and where each stands.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -46,11 +47,17 @@ class Problems {
   public:
     void add(std::string_view where, std::string_view subject, std::string_view rule);
     void add(const Setting& setting, std::string_view rule);
-    bool empty() const { return lines_.empty(); }
-    const std::vector<std::string>& lines() const { return lines_; }
+    bool empty() const { return problems_.empty(); }
+    // One a problem, in the order in which their places stand in their files.
+    std::vector<std::string> lines() const;
 
   private:
-    std::vector<std::string> lines_;
+    struct Problem {
+        std::string file;  // or "--set"
+        std::int64_t line = 0;
+        std::string text;
+    };
+    std::vector<Problem> problems_;
 };
 
 // A file with everything it includes. Syntax errors and include cycles become problems.

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "config/kept_settings.h"
 #include "config/key_table.h"
@@ -178,6 +179,17 @@ TEST_F(ConfigTest, a_problem_in_an_included_file_is_placed_there) {
               std::string::npos);
 }
 
+TEST_F(ConfigTest, problems_stand_in_the_order_of_the_files_lines_whatever_kind_they_are) {
+    const std::string text =
+        report("[outer]\nfragments = 0\n[model]\nheads = 5\nhidden = 64\n[train]\nstep = 3\n");
+    std::vector<std::int64_t> lines;
+    std::istringstream problems(text);
+    for (std::string problem; std::getline(problems, problem);)
+        lines.push_back(std::stoll(problem.substr(problem.find(".toml:") + 6)));
+    EXPECT_GE(lines.size(), 3u) << text;
+    EXPECT_TRUE(std::ranges::is_sorted(lines)) << text;
+}
+
 TEST_F(ConfigTest, overrides_win_and_need_no_quotes) {
     const RunConfig config =
         load("[train]\nsteps = 10\n[[site]]\nname = \"a\"\n[[site]]\nname = \"b\"",
@@ -209,7 +221,8 @@ TEST_F(ConfigTest, a_path_that_exists_is_no_pattern) {
     const auto shard = write("shard[1].bin", "");
     const auto other = write("shard1.bin", "");
     EXPECT_EQ(glob(shard.string()), std::vector<std::filesystem::path>{shard});
-    EXPECT_EQ(glob((shard.parent_path() / "shard[12].bin").string()), std::vector<std::filesystem::path>{other});
+    EXPECT_EQ(glob((shard.parent_path() / "shard[12].bin").string()),
+              std::vector<std::filesystem::path>{other});
     EXPECT_EQ(report("[data]\ntrain = \"" + shard.string() + "\"\n"), "accepted");
 }
 
@@ -251,16 +264,19 @@ TEST_F(ConfigTest, a_run_keeps_its_model_data_order_and_buffers_and_nothing_else
     const auto unkept = [&](std::vector<std::string> overrides) {
         return unkept_settings(run, kept_settings(load("", std::move(overrides)).config));
     };
-    for (const char* key : {"run.seed=2", "model.layers=3", "model.kv_heads=2", "model.context=128", "model.tied=true",
-                            "data.end_of_text=0", "train.sequences_per_step=4", "optim.kind=sgd",
-                            "outer.method=adam", "outer.fragments=2", "outer.momentum=0", "exchange.codec=top_k"})
+    for (const char* key :
+         {"run.seed=2", "model.layers=3", "model.kv_heads=2", "model.context=128", "model.tied=true",
+          "data.end_of_text=0", "train.sequences_per_step=4", "optim.kind=sgd", "outer.method=adam",
+          "outer.fragments=2", "outer.momentum=0", "exchange.codec=top_k"})
         EXPECT_EQ(unkept({key}).size(), 1U) << key;
-    for (const char* key : {"optim.lr=0.5", "train.steps=2000", "train.micro_batch=4", "outer.momentum=0.5",
-                            "exchange.codec=int4", "exchange.error_feedback=0", "island.tp=2", "model.init=."})
+    for (const char* key :
+         {"optim.lr=0.5", "train.steps=2000", "train.micro_batch=4", "outer.momentum=0.5",
+          "exchange.codec=int4", "exchange.error_feedback=0", "island.tp=2", "model.init=."})
         EXPECT_EQ(unkept({key}), std::vector<std::string>()) << key;
-    EXPECT_EQ(unkept({"model.heads=2", "model.hidden=64", "model.ffn=704"}),
-              (std::vector<std::string>{"model.heads = 2: the run has 4", "model.hidden = 64: the run has 256",
-                                        "model.kv_heads = 2: the run has 4"}));
+    EXPECT_EQ(
+        unkept({"model.heads=2", "model.hidden=64", "model.ffn=704"}),
+        (std::vector<std::string>{"model.heads = 2: the run has 4", "model.hidden = 64: the run has 256",
+                                  "model.kv_heads = 2: the run has 4"}));
     EXPECT_EQ(unkept_settings({}, run), std::vector<std::string>());
 }
 
