@@ -10,7 +10,7 @@
 #include "config/model_preset.h"
 #include "config/nearest_name.h"
 #include "core/error.h"
-#include "simulator/published_steps.h"
+#include "simulator/predicted_steps.h"
 #include "simulator/schedule_sweep.h"
 
 namespace atl::cli {
@@ -55,6 +55,7 @@ int print_published(const StrandsOptions& options) {
     const auto errors = errors_of(predicted);
     json object{{"simulated", true},
                 {"mean_absolute_error_points", errors.interleaved},
+                {"mean_absolute_error_points_on", errors.interleaved_on},
                 {"mean_absolute_error_points_intra_batch", errors.intra_batch},
                 {"mean_absolute_error_points_side_by_side", errors.side_by_side},
                 {"mean_absolute_error_points_of_mean", errors.mean_of_others}};
@@ -62,7 +63,11 @@ int print_published(const StrandsOptions& options) {
         const auto& row = published_steps()[i];
         object["rows"].push_back({{"name", row.name},
                                   {"cluster", row.cluster},
+                                  {"serial_seconds", row.serial_seconds},
+                                  {"fitted_to_serial", row.unknown == SerialUnknown::links ? "links" : "compute"},
+                                  {"factor", predicted[i].factor},
                                   {"communication_share", predicted[i].communication_share},
+                                  {"shares_of_serial_step", predicted[i].group_shares},
                                   {"overlap_level", predicted[i].overlap_level},
                                   {"published_speedup", row.speedups.interleaved},
                                   {"speedup", predicted[i].interleaved},

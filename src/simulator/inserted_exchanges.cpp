@@ -1,6 +1,7 @@
 #include "simulator/inserted_exchanges.h"
 
-#include <functional>
+#include <fmt/format.h>
+
 #include <map>
 
 #include "core/check.h"
@@ -8,19 +9,11 @@
 namespace atl {
 namespace {
 
-// Around an op: bytes that travel before it in what it reads, and behind it in what it writes; 0 = nothing.
-struct Around {
-    std::int64_t bytes_before = 0;
-    std::size_t read = 0;
-    std::int64_t bytes_behind = 0;
-};
-using Rule = std::function<Around(const Op&)>;
-
-class Inserter {
+// Writes a step's ops anew, block by block, with exchanges of a group between them.
+class Rewriter {
   public:
-    Inserter(StepOps step, const std::string& group, std::int32_t ranks)
-        : given_(std::move(step)), group_(group) {
-        made_ = given_;
+    Rewriter(StepOps step, const std::string& group, std::int32_t ranks, Resource link)
+        : given_(std::move(step)), made_(given_), group_(group), link_(link) {
         made_.program.ops.clear();
         for (auto& block : made_.blocks) block.ops.clear();
         // The others stand behind all ranks that have a program, in steps wide enough to keep groups apart.
@@ -33,80 +26,135 @@ class Inserter {
             for (const auto id : given_.blocks[block].ops) block_of_[id] = block;
     }
 
-    StepOps run(const Rule& rule) {
+    const Program& program() const { return made_.program; }
+
+    // write(op) adds what stands for the op; others wait for the last of it.
+    template <class Write>
+    StepOps run(Write&& write) {
         std::vector<OpId> renumbered(given_.program.ops.size(), OpId(-1));
-        for (const auto& op : given_.program.ops) {
-            const auto around = rule(op);
-            if (around.bytes_before > 0) add_exchange(op, op.reads.at(around.read), around.bytes_before);
-            Op copy = op;
-            for (auto& earlier : copy.after) earlier = renumbered[static_cast<std::size_t>(earlier.value())];
-            renumbered[static_cast<std::size_t>(op.id.value())] = add(std::move(copy), block_of_.at(op.id));
-            if (around.bytes_behind > 0) add_exchange(op, op.writes.front(), around.bytes_behind);
+        for (Op op : given_.program.ops) {
+            const auto index = static_cast<std::size_t>(op.id.value());
+            block_ = block_of_.at(op.id);
+            for (auto& earlier : op.after) earlier = renumbered[static_cast<std::size_t>(earlier.value())];
+            write(op);
+            renumbered[index] = made_.program.ops.back().id;
         }
         return std::move(made_);
     }
 
-  private:
-    OpId add(Op op, std::size_t block) {
+    OpId add(Op op) {
         op.id = OpId(static_cast<std::int32_t>(made_.program.ops.size()));
-        made_.blocks[block].ops.push_back(op.id);
+        made_.blocks[block_].ops.push_back(op.id);
         made_.program.ops.push_back(std::move(op));
         return made_.program.ops.back().id;
     }
-    void add_exchange(const Op& neighbour, ValueId value, std::int64_t bytes) {
+    // Of what `read` has, beside or before `neighbour`.
+    void exchange(const Op& neighbour, ValueId read, ValueId written, std::int64_t bytes,
+                  std::vector<OpId> after = {}) {
         add({.kind = OpKind::all_reduce,
              .attributes = CollectiveAttributes{group_, 0},
-             .reads = {value},
-             .writes = {value},
+             .reads = {read},
+             .writes = {written},
              .strand = neighbour.strand,
              .layer = neighbour.layer,
              .micro_batch = neighbour.micro_batch,
-             .resource = Resource::link_inter,
-             .bytes = bytes},
-            block_of_.at(neighbour.id));
+             .resource = link_,
+             .bytes = bytes,
+             .after = std::move(after)});
+    }
+    // What arrives by an exchange.
+    ValueId add_arrival() {
+        const ValueId id(static_cast<std::int32_t>(made_.program.values.size()));
+        made_.program.values.push_back(
+            {.id = id, .name = fmt::format("{}.arrival_{}", group_, id.value()), .shape = {1}});
+        return id;
     }
 
+  private:
     StepOps given_;
     StepOps made_;
     std::string group_;
+    Resource link_;
+    std::size_t block_ = 0;
     std::map<OpId, std::size_t> block_of_;
 };
 
-bool ends_with(const Program& program, ValueId id, std::string_view part) {
-    return program.value(id).name.ends_with(part);
+// The rank's queries against one part's keys and values.
+Op part_of(const Op& attention, std::int32_t parts) {
+    Op part = attention;
+    part.flops /= parts;
+    part.bytes /= parts;
+    return part;
+}
+
+void write_ring(Rewriter& step, const Op& attention, std::int32_t ranks, std::int64_t bytes) {
+    const bool backward = attention.kind == OpKind::attention_backward;
+    // Flops of a part of the sequence alone were counted: each of its queries sees `ranks` times as many keys.
+    Op whole = attention;
+    whole.flops *= ranks;
+    const auto own = attention.reads.at(backward ? 1 : 0);
+    auto held = own, gradient = own;
+    std::optional<OpId> last_part;
+    for (std::int32_t i = 0; i < ranks; ++i) {
+        Op part = part_of(whole, ranks);
+        if (i > 0) part.reads.push_back(held);
+        if (i + 1 < ranks) {
+            const auto next = step.add_arrival();
+            step.exchange(attention, held, next, bytes);
+            held = next;
+        }
+        if (backward && last_part) {
+            // What has come so far and the last part's share go on together.
+            const auto next = step.add_arrival();
+            step.exchange(attention, gradient, next, bytes, {*last_part});
+            gradient = next;
+        }
+        last_part = step.add(part);
+    }
+    if (!backward) return;
+    step.add({.kind = OpKind::add,
+              .reads = {gradient},
+              .writes = attention.writes,
+              .strand = attention.strand,
+              .layer = attention.layer,
+              .micro_batch = attention.micro_batch,
+              .bytes = 3 * bytes});
 }
 
 }  // namespace
 
 StepOps with_context_parallel(StepOps step, const ContextParallel& context) {
     if (context.ranks == 1) return step;
-    for (auto& op : step.program.ops)
-        if (op.kind == OpKind::attention || op.kind == OpKind::attention_backward) op.flops *= context.ranks;
-    const auto bytes = context.key_value_bytes * (context.ranks - 1);
-    return Inserter(std::move(step), "cp", context.ranks).run([&](const Op& op) -> Around {
-        if (op.kind == OpKind::attention) return {.bytes_before = bytes};
-        if (op.kind == OpKind::attention_backward) return {.bytes_before = bytes, .bytes_behind = bytes};
-        return {};
+    Rewriter rewriter(std::move(step), "cp", context.ranks, context.link);
+    return rewriter.run([&](const Op& op) {
+        if (op.kind == OpKind::attention || op.kind == OpKind::attention_backward)
+            write_ring(rewriter, op, context.ranks, context.key_value_bytes);
+        else
+            rewriter.add(op);
     });
 }
 
 StepOps with_experts(StepOps step, const ExpertParallel& experts) {
     if (experts.ranks == 1) return step;
-    const Program program = step.program;
-    const auto bytes_of = [&](ValueId id) {
-        return program.value(id).bytes() * experts.active * (experts.ranks - 1) / experts.ranks;
+    Rewriter rewriter(std::move(step), "ep", experts.ranks, experts.link);
+    const auto ends_with = [&](ValueId id, std::string_view part) {
+        return rewriter.program().value(id).name.ends_with(part);
     };
-    return Inserter(std::move(step), "ep", experts.ranks).run([&](const Op& op) -> Around {
-        if (op.kind == OpKind::linear && ends_with(program, op.writes[0], ".up"))
-            return {.bytes_before = bytes_of(op.reads[0])};
-        if (op.kind == OpKind::linear && ends_with(program, op.writes[0], ".down"))
-            return {.bytes_behind = bytes_of(op.writes[0])};
+    const auto exchange = [&](const Op& op, ValueId value) {
+        rewriter.exchange(
+            op, value, value,
+            rewriter.program().value(value).bytes() * experts.active * (experts.ranks - 1) / experts.ranks);
+    };
+    return rewriter.run([&](const Op& op) {
         // Backward begins with the weight gradient of what forward ended with.
-        if (op.kind == OpKind::linear_backward_weight && ends_with(program, op.reads[1], ".activated"))
-            return {.bytes_before = bytes_of(op.reads[0])};
-        if (op.kind == OpKind::linear_backward_input && ends_with(program, op.writes[0], ".up.dinput"))
-            return {.bytes_behind = bytes_of(op.writes[0])};
-        return {};
+        const bool begins =
+            (op.kind == OpKind::linear && ends_with(op.writes[0], ".up")) ||
+            (op.kind == OpKind::linear_backward_weight && ends_with(op.reads[1], ".activated"));
+        const bool ends = (op.kind == OpKind::linear && ends_with(op.writes[0], ".down")) ||
+                          (op.kind == OpKind::linear_backward_input && ends_with(op.writes[0], ".up.dinput"));
+        if (begins) exchange(op, op.reads[0]);
+        rewriter.add(op);
+        if (ends) exchange(op, op.writes[0]);
     });
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "model/flops.h"
 #include "model/training_program.h"
 #include "program/schedule.h"
 #include "simulator/inserted_exchanges.h"
@@ -22,10 +21,14 @@ StepOps emit(const IslandStep& step, const ParallelShape& parallel, Rank rank) {
                                    .parallel = parallel,
                                    .bucket_bytes = 1'000'000'000};
     const auto part_tokens = step.context / step.cp;
-    const auto key_value_bytes = part_tokens * 2 * step.shape.kv_heads * step.shape.head_width / step.tp *
-                                 size_bytes(options.dtype);
-    auto ops = with_context_parallel(emit_training_step(step.shape, options), {step.cp, key_value_bytes});
-    return with_experts(std::move(ops), {step.ep, step.active_experts});
+    const auto key_value_bytes =
+        part_tokens * 2 * step.shape.kv_heads * step.shape.head_width / step.tp * size_bytes(options.dtype);
+    const auto link_of = [&](std::int32_t ranks) {
+        return ranks <= step.ranks_per_node ? Resource::link_intra : Resource::link_inter;
+    };
+    auto ops = with_context_parallel(emit_training_step(step.shape, options),
+                                     {step.cp, key_value_bytes, link_of(step.tp * step.cp)});
+    return with_experts(std::move(ops), {step.ep, step.active_experts, link_of(step.tp * step.cp * step.ep)});
 }
 
 template <class Chosen>
@@ -42,10 +45,8 @@ double greatest_seconds(const StepWork& work, Chosen&& chosen) {
 
 }  // namespace
 
-double IslandStep::model_flops_per_rank() const {
-    const double flops_per_token =
-        forward_flops_per_token(shape, context) + backward_flops_per_token(shape, context);
-    return flops_per_token * static_cast<double>(context) * micro_batches / (tp * pp * cp);
+double IslandStep::tokens_per_rank() const {
+    return static_cast<double>(context) * micro_batches / (tp * pp * cp);
 }
 
 StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, const MachineRates& rates) {
@@ -67,7 +68,7 @@ StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, cons
 }
 
 double compute_seconds(const StepWork& work) {
-    return greatest_seconds(work, [](const Op& op) { return !communicates(op); });
+    return work.compute_factor * greatest_seconds(work, [](const Op& op) { return !communicates(op); });
 }
 
 double communication_seconds(const StepWork& work) {
@@ -78,7 +79,8 @@ double step_seconds(const StepWork& work, ExecutionMode mode, const OverlapModel
     auto seconds = work.seconds;
     for (std::size_t i = 0; i < work.programs.size(); ++i)
         for (const auto& op : work.programs[i].ops)
-            if (communicates(op)) seconds[i][static_cast<std::size_t>(op.id.value())] *= work.link_factor;
+            seconds[i][static_cast<std::size_t>(op.id.value())] *=
+                communicates(op) ? work.link_factor : work.compute_factor;
     return execute_virtually(work.programs, seconds, mode, overlap).step_seconds;
 }
 
@@ -92,7 +94,8 @@ OverlapModel overlap_model_of(double level) {
     constexpr double kAttentionLess = 0.15, kTwoLinks = 0.97;
     std::vector<OpClass> links;
     for (const auto family : {OpFamily::gather, OpFamily::reduce})
-        for (const auto resource : {Resource::link_intra, Resource::link_inter}) links.push_back({family, resource});
+        for (const auto resource : {Resource::link_intra, Resource::link_inter})
+            links.push_back({family, resource});
     links.push_back({OpFamily::message, Resource::send});
     links.push_back({OpFamily::message, Resource::receive});
     std::vector<PairSlowdown> pairs;

@@ -30,9 +30,11 @@ struct IslandStep {
     std::int64_t context = 0;  // tokens of a sequence, over all cp ranks; a micro-batch is one sequence
     std::int32_t micro_batches = 1;
     bool all_ranks = false;
+    std::int32_t ranks_per_node =
+        8;  // groups that fit in one exchange by its links, tensor-parallel ranks first
 
-    // Of the model itself, on each accelerator: the numerator of published TFLOP/s.
-    double model_flops_per_rank() const;
+    // Tokens of a step whose work one accelerator does.
+    double tokens_per_rank() const;
 };
 
 // What has to be done, alone and one thing after another.
@@ -40,6 +42,7 @@ struct StepWork {
     std::vector<Program> programs;
     std::vector<std::vector<double>> seconds;  // [program][op]
     double link_factor = 1;                    // by which all communication takes longer than that
+    double compute_factor = 1;                 // … and everything else
 };
 StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, const MachineRates& rates);
 

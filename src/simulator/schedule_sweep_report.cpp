@@ -17,7 +17,7 @@ std::string colour_of(double gain) {
     return gain < 1 ? fmt::format("#ff{0:02x}{0:02x}", faded) : fmt::format("#{0:02x}ff{0:02x}", faded);
 }
 
-std::string text_at(double x, double y, std::string_view text, std::string_view anchor) {
+std::string region_text(double x, double y, std::string_view text, std::string_view anchor) {
     return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, text);
 }
 
@@ -37,9 +37,10 @@ std::string print(const SweepTable& table) {
 }
 
 std::string print(const RegionTable& table) {
-    auto text = fmt::format("simulated speed-up of strands over the best schedule without pairs; * = interleaving loses\n"
-                            "{:<17}{}\n{:<17}",
-                            table.row_name, table.column_name, "");
+    auto text = fmt::format(
+        "simulated speed-up of strands over the best schedule without pairs; * = interleaving loses\n"
+        "{:<17}{}\n{:<17}",
+        table.row_name, table.column_name, "");
     for (const auto column : table.columns) text += fmt::format("{:>8g}", column);
     text += '\n';
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -71,23 +72,27 @@ std::string to_svg(const RegionTable& table) {
     const double width = kCellWidth * static_cast<double>(table.columns.size());
     const double height = kCellHeight * static_cast<double>(table.rows.size());
     auto svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
+        "font-family=\"sans-serif\" "
         "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
         std::max(kLeft + width + 20, 520.0), kTop + height + 20);
-    svg += text_at(10, 16, "simulated speed-up of strands over the best schedule without pairs; red: it loses", "start");
-    svg += text_at(kLeft, 34, table.column_name, "start") + text_at(10, kTop - 8, table.row_name, "start");
+    svg += region_text(
+        10, 16, "simulated speed-up of strands over the best schedule without pairs; red: it loses", "start");
+    svg += region_text(kLeft, 34, table.column_name, "start") +
+           region_text(10, kTop - 8, table.row_name, "start");
     for (std::size_t column = 0; column < table.columns.size(); ++column)
-        svg += text_at(kLeft + kCellWidth * (static_cast<double>(column) + 0.5), kTop - 8,
-                       fmt::format("{:g}", table.columns[column]), "middle");
+        svg += region_text(kLeft + kCellWidth * (static_cast<double>(column) + 0.5), kTop - 8,
+                           fmt::format("{:g}", table.columns[column]), "middle");
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
         const double y = kTop + kCellHeight * static_cast<double>(row);
-        svg += text_at(kLeft - 8, y + 20, fmt::format("{:g}", table.rows[row]), "end");
+        svg += region_text(kLeft - 8, y + 20, fmt::format("{:g}", table.rows[row]), "end");
         for (std::size_t column = 0; column < table.columns.size(); ++column) {
             const double x = kLeft + kCellWidth * static_cast<double>(column);
             const double gain = table.gains[row][column];
-            svg += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>\n", x,
-                               y, kCellWidth - 2, kCellHeight - 2, colour_of(gain));
-            svg += text_at(x + kCellWidth / 2 - 1, y + 20, fmt::format("{:.2f}", gain), "middle");
+            svg += fmt::format(
+                "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>\n", x, y,
+                kCellWidth - 2, kCellHeight - 2, colour_of(gain));
+            svg += region_text(x + kCellWidth / 2 - 1, y + 20, fmt::format("{:.2f}", gain), "middle");
         }
     }
     return svg + "</svg>\n";
