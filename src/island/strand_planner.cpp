@@ -43,14 +43,23 @@ void StrandPlanner::plan_at_start(IslandOptions& island) {
     is_halved_ = island.plan->halves_micro_batches;
     keep(*island.plan);
     if (may_halve(island) || links_.world == nullptr) return;  // another plan would give other bits
-    const auto& predicted = island.plan->predicted;
-    const double expected = island.plan->interleaves ? predicted.event_seconds : predicted.serial_seconds;
+    plan_ = *island.plan;
+    const double predicted =
+        plan_.interleaves ? plan_.predicted.event_seconds : plan_.predicted.serial_seconds;
     const bool is_foreign = !island.plan_file.empty() || !island.profile_file.empty();
-    drift_.emplace(is_foreign && expected > 0 ? std::optional(expected) : std::nullopt);
+    const double expected = plan_.step_seconds > 0 ? plan_.step_seconds : is_foreign ? predicted : 0;
+    drift_.emplace(expected > 0 ? std::optional(expected) : std::nullopt);
 }
 
 std::string StrandPlanner::add_step(double seconds) {
-    return drift_ ? drift_->add_step(seconds) : "";
+    if (!drift_) return "";
+    const bool was_known = drift_->expected_seconds().has_value();
+    std::string why = drift_->add_step(seconds);
+    if (!was_known && drift_->expected_seconds()) {
+        plan_.step_seconds = *drift_->expected_seconds();
+        keep(plan_);
+    }
+    return why;
 }
 
 void StrandPlanner::plan_again(Island& island) {
@@ -58,9 +67,9 @@ void StrandPlanner::plan_again(Island& island) {
     if (is_gateway()) files_.remove_all(kept_.profile);
     agree_on_plan(options, links_, measure(options), log_);
     island.set_plan(options.plan);
-    StrandPlan plan = *options.plan;
-    plan.halves_micro_batches = is_halved_;
-    keep(plan);
+    plan_ = *options.plan;
+    plan_.halves_micro_batches = is_halved_;
+    keep(plan_);
     drift_.emplace(std::nullopt);
 }
 

@@ -2,7 +2,8 @@
 // from what is expected of them (program/plan_drift.h).
 //
 // At the start the plan is the file that the options name; else, where they ask for measurements, the one that was kept, so
-// that a run that goes on runs as before, or a measured one; else made as the options say. The gateway decides which, and
+// that a run that goes on runs as before, or a measured one; else made as the options say. A kept plan knows what its steps
+// took, so that a run that goes on where they take longer or less plans again. The gateway decides which, and
 // all ranks agree on the plan (island/strand_planning.h). Planning again always measures. Where nothing is to be planned
 // all of this does nothing. The gateway keeps the plan, and the profile that it measured, in the files given.
 // Threads: one caller. Collective: plan_at_start and plan_again. Errors: UserError, CommError.
@@ -44,6 +45,7 @@ class StrandPlanner {
     FileSystem& files_;
     Kept kept_;
     bool is_halved_ = false;
+    StrandPlan plan_;  // as it is kept
     Log log_;
     std::optional<PlanDrift> drift_;  // empty: there is no plan to drift from
 };

@@ -22,6 +22,7 @@ class PlanDrift {
 
     // Why to plan again: "50 steps took 0.12 s each, 0.1 s were expected"; empty to go on.
     std::string add_step(double seconds);
+    std::optional<double> expected_seconds() const { return expected_seconds_; }
 
   private:
     std::optional<double> expected_seconds_;

@@ -261,6 +261,7 @@ std::string to_json(const StrandPlan& plan) {
                       {"event_seconds", predicted.event_seconds},
                       {"compute_seconds", predicted.compute_seconds},
                       {"communication_seconds", predicted.communication_seconds}}},
+                    {"step_seconds", plan.step_seconds},
                     {"pairs", pairs}};
     return json.dump(1) + "\n";
 }
@@ -282,6 +283,7 @@ StrandPlan strand_plan_from_json(const std::string& text, const std::string& whe
                                   .event_seconds = predicted.get<double>("event_seconds"),
                                   .compute_seconds = predicted.get<double>("compute_seconds"),
                                   .communication_seconds = predicted.get<double>("communication_seconds")},
+                    .step_seconds = reader.get<double>("step_seconds"),
                     .pairs = {}};
     for (const Reader& pair : reader.list("pairs")) plan.pairs.push_back(pair_from(pair));
     if (const auto hash = reader.get<std::string>("hash"); hash != plan.hash())

@@ -54,6 +54,7 @@ struct StrandPlan {
     std::string costs;  // where the ops' times come from
     ProfileFingerprint fingerprint;
     StepPrediction predicted;
+    double step_seconds = 0;  // what a run's steps by it took; 0: not known
     std::vector<PlannedPair> pairs;
     bool operator==(const StrandPlan&) const = default;
 

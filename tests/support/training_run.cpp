@@ -96,14 +96,17 @@ ChildProcess TrainingRuns::start(const std::string& run, const std::filesystem::
 }
 
 ChildProcess TrainingRuns::start_on_shaped_loopback(const std::string& rate, const std::string& run,
-                                                    const std::filesystem::path& config) const {
+                                                    const std::filesystem::path& config,
+                                                    const std::vector<std::string>& arguments) const {
     const std::string shape = fmt::format(
         "ip link set lo mtu 1500 up && tc qdisc add dev lo root tbf rate {} burst 64kb latency 100ms && "
         "exec \"$@\"",
         rate);
-    return ChildProcess({.command = {"unshare", "--net", "sh", "-c", shape, "sh", program(), "run",
+    ChildOptions options{.command = {"unshare", "--net", "sh", "-c", shape, "sh", program(), "run",
                                      config.string(), "--run-dir", directory(run).string()},
-                         .output = root_.path() / (run + ".out")});
+                         .output = root_.path() / (run + ".out")};
+    options.command.insert(options.command.end(), arguments.begin(), arguments.end());
+    return ChildProcess(options);
 }
 
 RunOutcome TrainingRuns::finish(const std::string& run, ChildProcess& process) const {

@@ -35,7 +35,8 @@ class TrainingRuns {
                        const std::vector<std::string>& arguments = {}) const;
     // On a network of its own: only a loopback device, and that shaped to this rate of tc's.
     ChildProcess start_on_shaped_loopback(const std::string& rate, const std::string& run,
-                                          const std::filesystem::path& config) const;
+                                          const std::filesystem::path& config,
+                                          const std::vector<std::string>& arguments = {}) const;
     // Waits for its end and reads what it left.
     RunOutcome finish(const std::string& run, ChildProcess& process) const;
     RunOutcome run(const std::string& run, const std::filesystem::path& config,
