@@ -17,6 +17,7 @@ CONTEXTS = {"50M": 64, "100M": 64, "300M": 128, "1G": 512, "3G": 512, "10G": 512
 SHARES = [0.20, 0.30, 0.55]
 CONFIG = "configs/bench/strands_tp2.toml"
 LAYERS, MICRO_BATCHES = 2, 4
+LEAST_SECONDS, LEAST_TURNS, MOST_TURNS = 6, 5, 31
 EXCHANGES_OF_LAYER = 8  # all-gathers and reduce-scatters, forward and backward
 FLOAT_BYTES = 4
 
@@ -27,18 +28,28 @@ class Bench:
         self._turns = options.turns
         self._sets = options.overrides
 
-    def measure(self, rate, context, turns=None, hidden=512, more_sets=()):
+    def measure(self, rate, context, hidden=512):
+        """Turns enough for LEAST_SECONDS of serial steps, unless a number was asked for: short steps are noisier."""
+        turns = self._turns
+        if turns is None:
+            serial_seconds = self._probe(rate, context, hidden)["serial_median_seconds"]
+            turns = min(max(LEAST_TURNS, round(LEAST_SECONDS / serial_seconds)), MOST_TURNS)
+        return self._measure(rate, context, hidden, turns)
+
+    def _probe(self, rate, context, hidden):
+        return self._measure(rate, context, hidden, 1, 'island.schedule="serial"')
+
+    def _measure(self, rate, context, hidden, turns, *more_sets):
         heads, ffn = hidden // 64, hidden * 43 // 16
         sets = [f"model.layers={LAYERS}", f"train.sequences_per_step={MICRO_BATCHES}", f"model.context={context}",
                 f"model.hidden={hidden}", f"model.heads={heads}", f"model.ffn={ffn}", *self._sets, *more_sets]
         # 1: also where interleaving is not worth it, which is a row like others.
-        return self._atoll.json("bench", CONFIG, "--link", rate, "--turns", turns or self._turns,
+        return self._atoll.json("bench", CONFIG, "--link", rate, "--turns", turns,
                                 *(part for override in sets for part in ("--set", override)), expected=(0, 1))
 
     def rate_for(self, share, hidden, context):
         """The link on which this share of what a rank computes and communicates is communication."""
-        compute = self.measure("10G", context, turns=1, hidden=hidden,
-                               more_sets=['island.schedule="serial"'])["compute_seconds"]
+        compute = self._probe("10G", context, hidden)["compute_seconds"]
         payload = MICRO_BATCHES * LAYERS * EXCHANGES_OF_LAYER * context * hidden / 2 * FLOAT_BYTES
         return f"{payload * 8 * (1 - share) / share / compute / 1e6:.0f}M"
 
@@ -63,7 +74,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", nargs="*", default=list(CONTEXTS))
     parser.add_argument("--widths", nargs="*", type=int, default=[256, 1024])
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int)
     parser.add_argument("--preset", default="cpu")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     options = parser.parse_args()
