@@ -73,6 +73,7 @@ CASES = {
     "warm-up 40": Case(outer=outer("warmup_rounds = 40")),
     "averaging": Case(outer=outer('method = "average"')),
     **{codec: Case(exchange=f'codec = "{codec}"') for codec in (*DENSE_CODECS, *LOSSY_CODECS)},
+    **{f"{codec} without feedback": Case(exchange=f'codec = "{codec}"\nerror_feedback = 0') for codec in LOSSY_CODECS},
     "streaming": Case(outer=outer("fragments = 2", "overlap_steps = 3")),
     "adam": Case(outer=outer('method = "adam"')),
     "sparse_loco": Case(outer=outer('method = "sparse_loco"'), exchange=""),
