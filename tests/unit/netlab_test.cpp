@@ -16,18 +16,44 @@ TimePoint at(std::chrono::nanoseconds since_start) {
     return TimePoint(since_start);
 }
 
+// Both steps of a packet that nothing overtakes.
+std::optional<TimePoint> arrival(LinkEmulator& links, int from, int to, std::int64_t bytes, TimePoint now) {
+    const auto there = links.send(from, to, bytes, now);
+    return there ? links.receive(from, to, bytes, *there) : std::nullopt;
+}
+
 TEST(LinkEmulator, a_packet_arrives_after_its_transmission_and_the_delay_of_its_pair) {
     LinkEmulator links({.hosts = 3, .delay_ms = 20, .rate_mbit_per_s = 8, .pair_delay_ms = {{{0, 2}, 50}}});
     // 1000 bytes at 8 Mbit/s take 1 ms to leave.
-    EXPECT_EQ(links.send(0, 1, 1000, at(milliseconds(100))), at(milliseconds(121)));
-    EXPECT_EQ(links.send(2, 0, 1000, at(milliseconds(100))), at(milliseconds(151)));
+    EXPECT_EQ(arrival(links, 0, 1, 1000, at(milliseconds(100))), at(milliseconds(121)));
+    EXPECT_EQ(arrival(links, 2, 0, 1000, at(milliseconds(100))), at(milliseconds(151)));
 }
 
 TEST(LinkEmulator, packets_of_one_sender_and_to_one_receiver_follow_each_other_at_the_rate) {
     LinkEmulator links({.hosts = 3, .delay_ms = 10, .rate_mbit_per_s = 8});
-    EXPECT_EQ(links.send(0, 2, 1000, at({})), at(milliseconds(11)));
-    EXPECT_EQ(links.send(0, 1, 1000, at({})), at(milliseconds(12))) << "host 0 sends one packet at a time";
-    EXPECT_EQ(links.send(1, 2, 1000, at({})), at(milliseconds(12))) << "host 2 receives one packet at a time";
+    EXPECT_EQ(arrival(links, 0, 2, 1000, at({})), at(milliseconds(11)));
+    EXPECT_EQ(arrival(links, 0, 1, 1000, at({})), at(milliseconds(12)))
+        << "host 0 sends one packet at a time";
+    EXPECT_EQ(arrival(links, 1, 2, 1000, at({})), at(milliseconds(12)))
+        << "host 2 receives one packet at a time";
+}
+
+TEST(LinkEmulator, a_packet_that_waits_at_its_sender_holds_up_nobody_at_its_receiver) {
+    LinkEmulator links({.hosts = 3, .delay_ms = 10, .rate_mbit_per_s = 8});
+    for (int packet = 0; packet < 20; ++packet) links.send(0, 1, 1000, at({}));
+    const auto late = links.send(0, 2, 1000, at({}));
+    const auto early = links.send(1, 2, 1000, at({}));
+    ASSERT_TRUE(late && early);
+    EXPECT_EQ(links.receive(1, 2, 1000, *early), at(milliseconds(11)));
+    EXPECT_EQ(links.receive(0, 2, 1000, *late), at(milliseconds(31)));
+}
+
+TEST(LinkEmulator, a_host_with_an_uplink_of_its_own_sends_at_that_and_receives_at_the_rate) {
+    LinkEmulator links({.hosts = 2, .delay_ms = 0, .rate_mbit_per_s = 8, .uplink_mbit_per_s = {{1, 4}}});
+    EXPECT_EQ(links.send(1, 0, 1000, at({})), at(milliseconds(2)));
+    EXPECT_EQ(links.send(0, 1, 1000, at({})), at(milliseconds(1)));
+    links.receive(0, 1, 1000, at(milliseconds(1)));
+    EXPECT_EQ(links.receive(0, 1, 1000, at(milliseconds(1))), at(milliseconds(2)));
 }
 
 TEST(LinkEmulator, a_queue_that_is_full_drops_and_takes_packets_again_when_it_has_drained) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <queue>
 #include <span>
 #include <utility>
 
@@ -22,12 +21,34 @@ constexpr int kPacketsPerVisit = 64;  // so that one busy host can't starve the 
 struct PacketInFlight {
     TimePoint due;
     std::int64_t number;  // keeps packets of the same instant in order
+    int from;
     int to;
+    bool at_receiver;  // it has passed its receiver's link, too
     std::vector<std::byte> bytes;
 
-    bool operator<(const PacketInFlight& other) const {  // a priority_queue has its greatest element on top
+    bool operator<(const PacketInFlight& other) const {  // a heap has its greatest element on top
         return std::pair(other.due, other.number) < std::pair(due, number);
     }
+};
+
+// By the time at which they are due.
+class PacketsInFlight {
+  public:
+    bool empty() const { return heap_.empty(); }
+    const PacketInFlight& top() const { return heap_.front(); }
+    void push(PacketInFlight packet) {
+        heap_.push_back(std::move(packet));
+        std::push_heap(heap_.begin(), heap_.end());
+    }
+    PacketInFlight take() {
+        std::pop_heap(heap_.begin(), heap_.end());
+        PacketInFlight packet = std::move(heap_.back());
+        heap_.pop_back();
+        return packet;
+    }
+
+  private:
+    std::vector<PacketInFlight> heap_;
 };
 
 class Links {
@@ -35,8 +56,19 @@ class Links {
     Links(const Hosts& hosts, const LinkOptions& options) : hosts_(hosts.list()), emulator_(options) {}
 
     void deliver_due_packets(TimePoint now) {
-        for (; !in_flight_.empty() && in_flight_.top().due <= now; in_flight_.pop()) {
-            const PacketInFlight& packet = in_flight_.top();
+        while (!in_flight_.empty() && in_flight_.top().due <= now) {
+            PacketInFlight packet = in_flight_.take();
+            if (!packet.at_receiver) {
+                const auto bytes = static_cast<std::int64_t>(packet.bytes.size());
+                const auto arrives = emulator_.receive(packet.from, packet.to, bytes, packet.due);
+                if (!arrives) continue;
+                if (*arrives > now) {
+                    packet.due = *arrives;
+                    packet.at_receiver = true;
+                    in_flight_.push(std::move(packet));
+                    continue;
+                }
+            }
             // A host that doesn't take the packet now has lost it, as a full receive queue loses one.
             [[maybe_unused]] const ssize_t written =
                 ::write(hosts_[packet.to].tunnel.number(), packet.bytes.data(), packet.bytes.size());
@@ -51,7 +83,7 @@ class Links {
             const int to = destination_host(packet, static_cast<int>(hosts_.size()));
             if (to < 0) continue;
             const auto due = emulator_.send(from, to, bytes, clock_.now());
-            if (due) in_flight_.push({*due, next_number_++, to, {packet.begin(), packet.end()}});
+            if (due) in_flight_.push({*due, next_number_++, from, to, false, {packet.begin(), packet.end()}});
         }
     }
 
@@ -64,7 +96,7 @@ class Links {
     std::span<const Host> hosts_;
     LinkEmulator emulator_;
     SystemClock clock_;
-    std::priority_queue<PacketInFlight> in_flight_;
+    PacketsInFlight in_flight_;
     std::int64_t next_number_ = 0;
     std::array<std::byte, 1 << 16> buffer_;
 };

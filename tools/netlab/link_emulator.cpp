@@ -12,6 +12,10 @@ std::chrono::nanoseconds from_seconds(double seconds) {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
+std::chrono::nanoseconds transmission(double bytes, double mbit_per_s) {
+    return from_seconds(bytes * 8 / (mbit_per_s * 1e6));
+}
+
 }  // namespace
 
 double LinkOptions::queue_bytes() const {
@@ -21,7 +25,6 @@ double LinkOptions::queue_bytes() const {
 
 LinkEmulator::LinkEmulator(const LinkOptions& options)
     : options_(options),
-      queue_depth_(from_seconds(options.queue_bytes() * 8 / (options.rate_mbit_per_s * 1e6))),
       chance_(options.seed, "packet loss"),
       uplink_free_(options.hosts),
       downlink_free_(options.hosts),
@@ -32,8 +35,9 @@ std::chrono::nanoseconds LinkEmulator::delay(int from, int to) const {
     return from_seconds((pair == options_.pair_delay_ms.end() ? options_.delay_ms : pair->second) / 1000);
 }
 
-std::chrono::nanoseconds LinkEmulator::transmission(std::int64_t bytes) const {
-    return from_seconds(static_cast<double>(bytes) * 8 / (options_.rate_mbit_per_s * 1e6));
+double LinkEmulator::uplink_mbit_per_s(int host) const {
+    const auto own = options_.uplink_mbit_per_s.find(host);
+    return own == options_.uplink_mbit_per_s.end() ? options_.rate_mbit_per_s : own->second;
 }
 
 std::optional<TimePoint> LinkEmulator::send(int from, int to, std::int64_t packet_bytes, TimePoint now) {
@@ -45,19 +49,25 @@ std::optional<TimePoint> LinkEmulator::send(int from, int to, std::int64_t packe
         ++traffic.lost_packets;
         return std::nullopt;
     }
-    const TimePoint leaves = std::max(now, uplink_free_[from]) + transmission(packet_bytes);
-    const TimePoint reaches_downlink = leaves + delay(from, to);
-    const TimePoint arrives = std::max(reaches_downlink, downlink_free_[to]);
-    if (leaves - now > queue_depth_) {
+    const double rate = uplink_mbit_per_s(from);
+    const TimePoint leaves =
+        std::max(now, uplink_free_[from]) + transmission(static_cast<double>(packet_bytes), rate);
+    if (leaves - now > transmission(options_.queue_bytes(), rate)) {
         ++traffic.dropped_packets;
         return std::nullopt;
     }
     uplink_free_[from] = leaves;
-    if (arrives - reaches_downlink > queue_depth_) {
-        ++traffic.dropped_packets;
+    return leaves + delay(from, to);
+}
+
+std::optional<TimePoint> LinkEmulator::receive(int from, int to, std::int64_t packet_bytes, TimePoint now) {
+    const double rate = options_.rate_mbit_per_s;
+    const TimePoint arrives = std::max(now, downlink_free_[to]);
+    if (arrives - now > transmission(options_.queue_bytes(), rate)) {
+        ++traffic_.at(from).dropped_packets;
         return std::nullopt;
     }
-    downlink_free_[to] = arrives + transmission(packet_bytes);
+    downlink_free_[to] = arrives + transmission(static_cast<double>(packet_bytes), rate);
     return arrives;
 }
 

@@ -37,7 +37,22 @@ void add_pair(const std::string& text, LinkOptions& links) {
     links.pair_delay_ms[std::minmax(first, second)] = delay_ms;
 }
 
-void describe(CLI::App& app, CommandLine& line, std::vector<std::string>& pairs) {
+// "2:10": host 2 sends at 10 Mbit/s.
+void add_uplink(const std::string& text, LinkOptions& links) {
+    int host = -1, used = 0;
+    double mbit_per_s = 0;
+    const bool read = std::sscanf(text.c_str(), "%d:%lf%n", &host, &mbit_per_s, &used) == 2 &&
+                      used == static_cast<int>(text.size());
+    if (!read || host < 0 || host >= links.hosts || mbit_per_s < 0.001) {
+        throw UserError(
+            fmt::format("--uplink {}: not HOST:MBIT with one of the hosts 0 to {} and at least 0.001", text,
+                        links.hosts - 1));
+    }
+    links.uplink_mbit_per_s[host] = mbit_per_s;
+}
+
+void describe(CLI::App& app, CommandLine& line, std::vector<std::string>& pairs,
+              std::vector<std::string>& uplinks) {
     LinkOptions& links = line.lab.links;
     app.add_option("--hosts", links.hosts, "how many hosts")->check(CLI::Range(2, Hosts::kMaximumCount));
     app.add_option("--name", line.lab.prefix, "host i is the namespace NAME<i>, 10.77.<i>.1")
@@ -57,6 +72,7 @@ void describe(CLI::App& app, CommandLine& line, std::vector<std::string>& pairs)
     app.add_option("--mtu", line.lab.mtu_bytes, "bytes of the largest packet")->check(CLI::Range(576, 65535));
     app.add_option("--seed", links.seed, "of the losses");
     app.add_option("--pair", pairs, "HOST-HOST:MS gives two hosts their own one-way delay; repeatable");
+    app.add_option("--uplink", uplinks, "HOST:MBIT, what a host sends at, if not at the rate; repeatable");
     app.add_flag("--kernel", line.by_kernel,
                  "two hosts whose link the kernel limits: takes no processor, and has a rate alone");
     app.add_option("--report", line.report_file, "write the hosts' traffic to this file as JSON");
@@ -79,7 +95,8 @@ void write_report(const std::string& file, const LabResult& result) {
 
 // What only emulated links have.
 void check_kernel_link(const CLI::App& app) {
-    for (const char* option : {"--delay-ms", "--loss-percent", "--queue-kib", "--pair", "--report", "--seed"})
+    for (const char* option :
+         {"--delay-ms", "--loss-percent", "--queue-kib", "--pair", "--report", "--uplink", "--seed"})
         if (app.count(option) > 0)
             throw UserError(fmt::format("{}: the kernel's link has none; leave out --kernel", option));
 }
@@ -95,15 +112,16 @@ int run_on_kernel_link(const CommandLine& line) {
 
 int run(int argument_count, char** arguments) {
     CommandLine line;
-    std::vector<std::string> pairs;
+    std::vector<std::string> pairs, uplinks;
     CLI::App app(
         "Runs COMMAND with hosts NAME0, NAME1, … (network namespaces) joined by emulated links.\n"
         "Inside: ip netns exec NAME0 PROGRAM. Everything is gone when COMMAND ends.",
         "netlab");
-    describe(app, line, pairs);
+    describe(app, line, pairs, uplinks);
     try {
         app.parse(argument_count, arguments);
         for (const auto& pair : pairs) add_pair(pair, line.lab.links);
+        for (const auto& uplink : uplinks) add_uplink(uplink, line.lab.links);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : kUsageExitCode;
     }
