@@ -26,7 +26,7 @@
 namespace atl {
 namespace {
 
-constexpr Milliseconds kTurn{10};          // longest pause of the loop; ticks the protocol
+constexpr Milliseconds kTurn{10};  // longest pause of the loop; ticks the protocol
 constexpr int kMessagesPerTurn = 256;
 constexpr int kQueuedViews = 64;  // per site; a site that does not read loses views, not the coordinator
 constexpr const char* kMonitor = "inproc://coordinator-monitor";
@@ -92,6 +92,7 @@ class CoordinatorServer::Loop {
         std::string run_id;
         std::string identity;
         int descriptor = -1;
+        bool is_reached = true;  // by the last view that was sent to all
     };
 
     CoordinatorStore prepare_store() {
@@ -108,7 +109,8 @@ class CoordinatorServer::Loop {
         } catch (const UserError& error) {
             std::vector<std::string> problems = error.problems();
             problems.push_back(
-                "these settings were changed by `atoll set` in an earlier part of the run and do not fit the config "
+                "these settings were changed by `atoll set` in an earlier part of the run and do not fit the "
+                "config "
                 "file as it is now: change that back, or begin another run with another --run-dir");
             throw UserError(problems);
         }
@@ -252,10 +254,13 @@ class CoordinatorServer::Loop {
             const bool accepted = state_.view_for(report.site, report.run_id).refusal.empty();
             if (accepted) connections_[{report.site.id, report.site.incarnation}] = connection;
             const bool has_cost = report.last_cost.has_value();
+            const std::int64_t version = state_.version();
             handle(coordinator_event::ReportReceived{std::move(report)});
             if (has_cost) follow_costs();
+            const auto known = connections_.find({connection.site.id, connection.site.incarnation});
+            const bool is_told = accepted && known != connections_.end() && state_.version() != version;
             // The last words of a connection may be read after the news that it broke: nobody else would end it.
-            if (!tell(connection) && accepted) {
+            if (!(is_told ? known->second.is_reached : tell(connection)) && accepted) {
                 connections_.erase({connection.site.id, connection.site.incarnation});
                 handle(coordinator_event::Disconnected{connection.site.id, connection.site.incarnation});
             }
@@ -271,7 +276,7 @@ class CoordinatorServer::Loop {
         for (const CoordinatorDecision& decision : decisions)
             if (!decision.reason.empty()) log_.info("[coordinator] {}", decision.reason);
         if (state_.version() == version) return;
-        for (const auto& [process, connection] : connections_) (void)tell(connection);  // its end is announced
+        for (auto& [process, connection] : connections_) connection.is_reached = tell(connection);
         if (page_) page_->show(status_json(state_.view(), state_.record().costs));
     }
 
@@ -289,8 +294,15 @@ class CoordinatorServer::Loop {
 
     // False: the connection is gone.
     bool tell(const Connection& to) {
-        const std::vector<std::byte> bytes = encode(state_.view_for(to.site, to.run_id));
-        return send(to.identity, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        const View view = state_.view_for(to.site, to.run_id);
+        const bool is_everybodys = view.refusal.empty() && view.hello_known;
+        if (is_everybodys && encoded_version_ == view.version) return send(to.identity, encoded_view_);
+        const std::vector<std::byte> bytes = encode(view);
+        std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        if (!is_everybodys) return send(to.identity, text);
+        encoded_view_ = std::move(text);
+        encoded_version_ = view.version;
+        return send(to.identity, encoded_view_);
     }
 
     // False: the connection is gone. To one whose queue is full nothing is sent: its next report is answered.
@@ -318,6 +330,9 @@ class CoordinatorServer::Loop {
     std::string address_;
     // By process: a second one under a site's name waits, and must not hide that the first has died.
     std::map<std::pair<SiteId, Incarnation>, Connection> connections_;
+    // The view as all get it whom nothing is to be told alone: most of the work of an answer.
+    std::string encoded_view_;
+    std::int64_t encoded_version_ = -1;
     std::optional<TimePoint> ended_;
     std::atomic<bool> stop_ = false;
 };

@@ -12,8 +12,8 @@ namespace atl {
 namespace {
 
 // How long the thread may sleep in the transport without looking at the coordinator's messages and the worker's.
-constexpr Milliseconds kNap{1};
-constexpr Milliseconds kLongNap{5};  // while nobody waits for anything
+constexpr std::chrono::microseconds kNap{250};
+constexpr std::chrono::microseconds kLongNap{5000};  // while nobody waits for anything
 
 }  // namespace
 
@@ -87,7 +87,7 @@ void SiteExchange::run(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
             if (turn()) continue;
             const bool hurry = driver_.phase() == Phase::exchanging || driver_.phase() == Phase::holding;
-            if (auto event = transport_.poll(clock_.after(hurry ? kNap : kLongNap)))
+            if (auto event = transport_.poll(clock_.now() + (hurry ? kNap : kLongNap)))
                 driver_.take(std::move(*event));
         }
     } catch (...) {
