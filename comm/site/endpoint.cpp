@@ -128,6 +128,12 @@ std::vector<PeerCounters> Endpoint::counters() const {
     return all;
 }
 
+std::int64_t Endpoint::bytes_unwritten(SiteId site) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = links_.find(site);
+    return found == links_.end() ? 0 : found->second.bytes_unwritten;
+}
+
 void Endpoint::receive(SiteId from, std::span<const std::byte> head, Payload body) {
     body.hash();  // outside the lock: the one pass over the bytes
     const auto wire_bytes = static_cast<std::int64_t>(head.size() + body.size());

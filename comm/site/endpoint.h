@@ -44,6 +44,7 @@ class Endpoint {
     bool wait(Deadline deadline);
     void interrupt();  // the wait under way, or else the next, ends at once
     std::vector<PeerCounters> counters() const;
+    std::int64_t bytes_unwritten(SiteId site) const;  // 0 without a limit for them
 
     // For the wire's side. `from` is who the wire believes the sender to be (for reports of corruption).
     void receive(SiteId from, std::span<const std::byte> head, Payload body);

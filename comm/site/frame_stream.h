@@ -33,8 +33,11 @@ class FrameStream {
 
     // The shortest that was seen on this connection; 0: not known.
     virtual double round_trip_seconds() const = 0;
-    virtual void end(const std::string& why) = 0;  // reading and writing fail from now on
-    virtual std::string why() const = 0;           // the first reason; empty: it has not ended
+    // Of what send() has taken: not yet acknowledged by the peer's host. 0 if that can't be known.
+    virtual std::int64_t unacknowledged_bytes() const = 0;
+    virtual void set_send_rate(double /*bytes_per_second*/) {}  // 0: no limit
+    virtual void end(const std::string& why) = 0;               // reading and writing fail from now on
+    virtual std::string why() const = 0;                        // the first reason; empty: it has not ended
 };
 
 }  // namespace atl

@@ -59,6 +59,7 @@ class GlooStream final : public FrameStream {
     bool receive(std::span<std::byte> bytes) override;
     bool send(std::span<const std::byte> first, std::span<const std::byte> second) override;
     double round_trip_seconds() const override { return connection_->round_trip_seconds(); }
+    std::int64_t unacknowledged_bytes() const override { return 0; }  // Gloo doesn't say
     void end(const std::string& why) override;
     std::string why() const override { return connection_->why(); }
 

@@ -112,6 +112,7 @@ class InprocNetwork::Transport final : public SiteTransport {
     }
     void interrupt() override { endpoint_->interrupt(); }
     std::vector<PeerCounters> counters() const override { return endpoint_->counters(); }
+    std::int64_t bytes_under_way(SiteId) const override { return 0; }
 
   private:
     SystemClock clock_;

@@ -48,6 +48,19 @@ double Outlet::round_trip_seconds() const {
     return first == lanes_.end() ? 0 : first->second->round_trip_seconds();
 }
 
+std::int64_t Outlet::unacknowledged_bytes() const {
+    const std::scoped_lock lock(mutex_);
+    std::int64_t bytes = 0;
+    for (const auto& [number, stream] : lanes_) bytes += stream->unacknowledged_bytes();
+    return bytes;
+}
+
+void Outlet::set_send_rate(double bytes_per_second) {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [number, stream] : lanes_)
+        stream->set_send_rate(bytes_per_second / static_cast<double>(lanes_.size()));
+}
+
 bool Outlet::is_open() const {
     const std::scoped_lock lock(mutex_);
     return lanes_.contains(0);

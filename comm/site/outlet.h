@@ -25,8 +25,10 @@ class Outlet {
     // The end of one lane is the end of all. Calls `ended` before another connection can take its place; not if it was
     // none of the lanes any more.
     void detach(const Stream& stream, const std::string& why, const std::function<void()>& ended);
-    bool is_open() const;               // the first lane is there
-    double round_trip_seconds() const;  // of the first lane; 0: not known
+    bool is_open() const;                         // the first lane is there
+    double round_trip_seconds() const;            // of the first lane; 0: not known
+    std::int64_t unacknowledged_bytes() const;    // of all lanes
+    void set_send_rate(double bytes_per_second);  // of all lanes together; 0: no limit
 
     void add(OutgoingFrame frame);
     // The next frame for a lane; nothing when the time is up or the stream is no lane any more.

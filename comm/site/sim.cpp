@@ -22,6 +22,7 @@ std::chrono::nanoseconds transmission(std::int64_t bytes, double bytes_per_secon
 struct SimulatedNetwork::Delivery {
     TimePoint at;
     std::uint64_t order;  // of launching, so that ties are settled alike in every run
+    bool is_copy;
     SiteId from;
     OutgoingFrame frame;
 };
@@ -51,6 +52,9 @@ class SimulatedNetwork::Transport final : public SiteTransport {
     std::optional<TransportEvent> poll(Deadline) override { return endpoint_.take(); }
     void interrupt() override {}  // no poll waits
     std::vector<PeerCounters> counters() const override { return endpoint_.counters(); }
+    std::int64_t bytes_under_way(SiteId peer) const override {
+        return network_.bytes_under_way(self(), peer);
+    }
 
   private:
     SimulatedNetwork& network_;
@@ -75,6 +79,11 @@ std::unique_ptr<SiteTransport> SimulatedNetwork::join(TransportOptions options) 
 
 void SimulatedNetwork::leave(SiteId site) {
     endpoints_.erase(site);
+    for (auto& [pair, direction] : directions_) {
+        if (pair.first != site) continue;
+        direction.bytes = 0;
+        direction.acknowledgements.clear();
+    }
     if (const auto uplink = uplinks_.find(site); uplink != uplinks_.end()) uplink->second.waiting.clear();
     for (const auto& [other, endpoint] : endpoints_) {
         if (!cuts_.contains(std::minmax(site, other))) tell(other, site, "the peer is gone");
@@ -107,6 +116,7 @@ void SimulatedNetwork::collect(SiteId from) {
     if (found == endpoints_.end()) return;
     const auto uplink = uplinks_.find(from);
     for (OutgoingFrame& frame : found->second->drain_outbox()) {
+        directions_[{from, frame.to}].bytes += frame.wire_bytes();
         if (uplink == uplinks_.end()) {
             launch(from, std::move(frame), clock_.now());
         } else {
@@ -140,6 +150,7 @@ void SimulatedNetwork::launch(SiteId from, OutgoingFrame frame, TimePoint leaves
 
     const bool is_lost = cuts_.contains(std::minmax(from, frame.to)) || (!is_credit && chance() < wire.loss);
     if (is_lost) {
+        direction.bytes -= frame.wire_bytes();
         if (frame.kind >= FrameKind::control) endpoints_.at(from)->refund(frame.to, frame.wire_bytes());
         return;
     }
@@ -150,7 +161,7 @@ void SimulatedNetwork::launch(SiteId from, OutgoingFrame frame, TimePoint leaves
             sent + wire.least_delay + std::chrono::nanoseconds(static_cast<std::int64_t>(chance() * spread));
         if (chance() >= wire.reordering) at = std::max(at, direction.last_arrival);
         direction.last_arrival = std::max(direction.last_arrival, at);
-        auto delivery = std::make_shared<Delivery>(Delivery{at, launches_++, from, frame});
+        auto delivery = std::make_shared<Delivery>(Delivery{at, launches_++, copy > 0, from, frame});
         if (!is_credit && chance() < wire.corruption) {
             auto& head = delivery->frame.head;
             head[random_.below(draws_++, head.size())] ^= std::byte{0x10};
@@ -160,10 +171,24 @@ void SimulatedNetwork::launch(SiteId from, OutgoingFrame frame, TimePoint leaves
 }
 
 void SimulatedNetwork::deliver(Delivery& delivery) {
+    Direction& direction = directions_[{delivery.from, delivery.frame.to}];
+    if (!delivery.is_copy) {
+        direction.acknowledgements.emplace_back(clock_.now() + link(delivery.from, delivery.frame.to).least_delay,
+                                                delivery.frame.wire_bytes());
+    }
     const auto found = endpoints_.find(delivery.frame.to);
     const bool is_cut = cuts_.contains(std::minmax(delivery.from, delivery.frame.to));
     if (found == endpoints_.end() || is_cut) return;
     found->second->receive(delivery.from, delivery.frame.head, delivery.frame.body);
+}
+
+// What an earlier life of the sender had under way may be acknowledged to this one.
+std::int64_t SimulatedNetwork::bytes_under_way(SiteId from, SiteId to) {
+    Direction& direction = directions_[{from, to}];
+    auto& due = direction.acknowledgements;
+    for (; !due.empty() && due.front().first <= clock_.now(); due.pop_front())
+        direction.bytes = std::max<std::int64_t>(0, direction.bytes - due.front().second);
+    return direction.bytes;
 }
 
 void SimulatedNetwork::advance(TimePoint limit) {

@@ -75,6 +75,8 @@ class SimulatedNetwork {
     struct Direction {
         TimePoint free_at{};       // likewise
         TimePoint last_arrival{};  // order holds up to here
+        std::int64_t bytes = 0;    // sent, and neither lost nor acknowledged
+        std::deque<std::pair<TimePoint, std::int64_t>> acknowledgements;  // when they come, of how many bytes
     };
 
     void leave(SiteId site);
@@ -82,6 +84,7 @@ class SimulatedNetwork {
     void serve_uplink(SiteId from, Uplink& uplink);
     void launch(SiteId from, OutgoingFrame frame, TimePoint leaves);
     void deliver(Delivery& delivery);
+    std::int64_t bytes_under_way(SiteId from, SiteId to);
     void tell(SiteId site, SiteId about, const std::string& why);
     const SimulatedLink& link(SiteId one, SiteId other) const;
     double chance() { return random_.uniform(draws_++); }

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -21,9 +23,13 @@ namespace {
 
 constexpr std::uint32_t kOpeningMagic = 0x534C5441;  // "ATLS"
 constexpr std::uint32_t kOpeningVersion = 1;
-// Sends at the rate that it has measured whatever is lost by chance. Where the system doesn't have it, its default
-// remains.
-constexpr const char* kCongestionControl = "bbr";
+// BBR sends at the rate that it has measured whatever is lost by chance, but it looks for more than it is told to send and
+// pauses for a fifth of a second every ten. At a rate that is known CUBIC does neither, where it reaches it: where much is
+// lost it does not. Where the system doesn't have one of them, its default or the other remains.
+constexpr const char* kMeasuresRate = "bbr";
+constexpr const char* kKeepsRate = "cubic";
+constexpr double kReached = 0.6;                // of the rate, or it is not the one to keep it
+constexpr double kShortestBusy_seconds = 0.25;  // that shows it
 // The system holds no more than this of what it can't send yet, so that small frames need not wait behind megabytes.
 constexpr int kMostUnsentBytes = 1 << 20;
 constexpr Milliseconds kConnectSlice{20};
@@ -58,12 +64,15 @@ struct Addresses {
     addrinfo* first = nullptr;
 };
 
+void use_congestion_control(int descriptor, const char* name) {
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name, static_cast<socklen_t>(std::strlen(name)));
+}
+
 void configure(int descriptor) {
     const int on = 1;
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsentBytes, sizeof kMostUnsentBytes);
-    ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl,
-                 static_cast<socklen_t>(std::strlen(kCongestionControl)));
+    use_congestion_control(descriptor, kMeasuresRate);
 }
 
 bool connect_within(int descriptor, const addrinfo& to, Deadline deadline, const std::atomic<bool>& stop) {
@@ -149,6 +158,27 @@ bool TcpStream::send(std::span<const std::byte> first, std::span<const std::byte
         second = second.subspan(static_cast<std::size_t>(count) - of_first);
     }
     return true;
+}
+
+std::int64_t TcpStream::unacknowledged_bytes() const {
+    int bytes = 0;
+    return ::ioctl(descriptor_, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
+
+void TcpStream::set_send_rate(double bytes_per_second) {
+    const bool is_limited = bytes_per_second > 0;
+    const std::uint64_t rate = is_limited ? static_cast<std::uint64_t>(bytes_per_second) : ~std::uint64_t{0};
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
+    const TcpProgress now = tcp_progress(descriptor_);
+    const double busy_seconds = now.busy_seconds - limited_since_.busy_seconds;
+    const double sent_bytes = now.acknowledged_bytes - limited_since_.acknowledged_bytes;
+    if (keeps_rate_ && busy_seconds >= kShortestBusy_seconds)
+        keeps_rate_ = sent_bytes > kReached * lowest_rate_ * busy_seconds;
+    limited_since_ = now;
+    // What others leave when they are done is not reached at once.
+    if (bytes_per_second < rate_ || rate_ == 0) lowest_rate_ = bytes_per_second;
+    rate_ = bytes_per_second;
+    use_congestion_control(descriptor_, is_limited && keeps_rate_ ? kKeepsRate : kMeasuresRate);
 }
 
 void TcpStream::end(const std::string& why) {

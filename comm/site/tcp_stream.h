@@ -20,6 +20,13 @@ struct StreamOpening {
     std::int32_t lane = 0;  // which of several connections between the two
 };
 
+// Since the connection was made.
+struct TcpProgress {
+    double busy_seconds = 0;  // with something to send
+    double acknowledged_bytes = 0;
+};
+TcpProgress tcp_progress(int descriptor);
+
 class TcpStream final : public FrameStream {
   public:
     explicit TcpStream(int descriptor) : descriptor_(descriptor) {}
@@ -33,6 +40,8 @@ class TcpStream final : public FrameStream {
     bool receive(std::span<std::byte> bytes) override;
     bool send(std::span<const std::byte> first, std::span<const std::byte> second) override;
     double round_trip_seconds() const override;
+    std::int64_t unacknowledged_bytes() const override;
+    void set_send_rate(double bytes_per_second) override;
     void end(const std::string& why) override;
     std::string why() const override;
     std::string local_host() const;  // this end's address: no port, no brackets
@@ -40,7 +49,11 @@ class TcpStream final : public FrameStream {
   private:
     const int descriptor_;
     mutable std::mutex mutex_;
-    std::string why_;  // guarded by mutex_; the first reason
+    std::string why_;            // guarded by mutex_; the first reason
+    TcpProgress limited_since_;  // these four: of the thread that sets the rate
+    double rate_ = 0;            // 0: none
+    double lowest_rate_ = 0;     // since it was last lowered
+    bool keeps_rate_ = true;     // CUBIC has reached it so far
 };
 
 // A connection to "host:port"; nothing if there is none within the patience or `stop` turns true.

@@ -39,6 +39,10 @@ class TcpTransport final : public SiteTransport {
     std::optional<TransportEvent> poll(Deadline deadline) override;
     void interrupt() override { endpoint_.interrupt(); }
     std::vector<PeerCounters> counters() const override;
+    std::int64_t bytes_under_way(SiteId peer) const override;
+    void set_send_rate(SiteId peer, double bytes_per_second) override {
+        if (Outlet* outlet = find_outlet(peer)) outlet->set_send_rate(bytes_per_second);
+    }
 
   private:
     // One connection from its first attempt to its end.
@@ -49,7 +53,7 @@ class TcpTransport final : public SiteTransport {
         std::mutex mutex;
         std::shared_ptr<TcpStream> connection;  // these two are set once each, under the mutex
         Outlet::Stream stream;                  // what frames go over
-        bool was_open = false;  // these two are read when `done` is true
+        bool was_open = false;                  // these two are read when `done` is true
         std::atomic<bool> done = false;
         std::jthread thread;
     };
@@ -147,6 +151,13 @@ std::vector<PeerCounters> TcpTransport::counters() const {
             peer.round_trip_seconds = outlet->round_trip_seconds();
     }
     return counters;
+}
+
+// What a writer has just handed over may be counted twice.
+std::int64_t TcpTransport::bytes_under_way(SiteId peer) const {
+    const Outlet* outlet = find_outlet(peer);
+    const std::int64_t unwritten = endpoint_.bytes_unwritten(peer);
+    return unwritten + (outlet == nullptr ? 0 : outlet->unacknowledged_bytes());
 }
 
 bool TcpTransport::should_dial(const Peer& peer) const {

@@ -86,6 +86,12 @@ class SiteTransport {
     virtual void interrupt() = 0;
 
     virtual std::vector<PeerCounters> counters() const = 0;  // by site
+
+    // Of the bytes of frames that send() has accepted for the peer on the connection of now: those not known to have
+    // reached its host. They arrive, or the connection is lost. 0 where a transport can't know.
+    virtual std::int64_t bytes_under_way(SiteId peer) const = 0;
+    // From now on the peer is sent no more than this; 0: whatever the link takes. A hint: tcp alone heeds it.
+    virtual void set_send_rate(SiteId, double /*bytes_per_second*/) {}
 };
 
 // What every implementation is told at birth.

@@ -68,6 +68,7 @@ class ZmqTransport final : public SiteTransport {
     std::optional<TransportEvent> poll(Deadline deadline) override;
     void interrupt() override { endpoint_.interrupt(); }
     std::vector<PeerCounters> counters() const override { return endpoint_.counters(); }
+    std::int64_t bytes_under_way(SiteId) const override { return 0; }  // ZeroMQ doesn't say
 
   private:
     void configure(const ZmqOptions& zmq);

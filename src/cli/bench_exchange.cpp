@@ -114,6 +114,8 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
     verb.add_option("--connections", options->plan.connections, "Connections per pair of sites (tcp)")
         ->check(at_least(1))
         ->capture_default_str();
+    verb.add_flag("--equal-shares", options->plan.equal_shares,
+                  "Owners reduce equal parts whatever their uplinks send");
     verb.add_option("--rounds", options->plan.rounds, "Timed rounds")
         ->check(at_least(1))
         ->capture_default_str();

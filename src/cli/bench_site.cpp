@@ -235,6 +235,7 @@ RunNumbers run_numbers(const BenchPlan& plan) {
     RunNumbers numbers;
     numbers.method.codec = plan.codec;
     numbers.gather = is_gathered(codec_from_name(plan.codec));
+    numbers.equal_shares = plan.equal_shares;
     numbers.inner_steps = 1;
     numbers.total_steps = plan.warm_up_rounds + plan.rounds;
     return numbers;

@@ -24,6 +24,7 @@ struct BenchPlan {
     bool compare_gloo = false;
     std::string transport = "tcp";
     std::int32_t connections = 1;  // per peer
+    bool equal_shares = false;     // of owners; the coordinator's alone
 };
 
 struct BenchResult {

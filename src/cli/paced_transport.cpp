@@ -46,6 +46,13 @@ std::optional<TransportEvent> PacedTransport::poll(Deadline deadline) {
     }
 }
 
+std::int64_t PacedTransport::bytes_under_way(SiteId peer) const {
+    std::int64_t bytes = transport_->bytes_under_way(peer);
+    for (const Travelling& each : travelling_)
+        if (each.frame.to == peer) bytes += each.frame.wire_bytes();
+    return bytes;
+}
+
 bool PacedTransport::is_full(TimePoint now) const {
     return free_ > now + kQueue || travelling_bytes_ >= kMostTravellingBytes;
 }

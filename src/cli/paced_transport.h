@@ -35,6 +35,7 @@ class PacedTransport final : public SiteTransport {
     std::optional<TransportEvent> poll(Deadline deadline) override;
     void interrupt() override { transport_->interrupt(); }
     std::vector<PeerCounters> counters() const override { return transport_->counters(); }
+    std::int64_t bytes_under_way(SiteId peer) const override;
 
   private:
     struct Travelling {

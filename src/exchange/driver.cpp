@@ -60,11 +60,11 @@ bool SiteDriver::step() {
     busy = encode_next() || busy;
     if (now >= next_tick_) {
         next_tick_ = now + kTick;
+        sends_.settle(transport_, now);
         handle(site_event::Tick{});
     }
     if (now >= next_report_ && !stopped_) {
-        next_report_ = now + options_.heartbeat;
-        control_.send(state_.report());
+        report();
     }
     fetcher_.step(transport_, now);
     return sends_.pump(store_, transport_, counting_) || busy;
@@ -78,6 +78,7 @@ void SiteDriver::take(TransportEvent event) {
             log_.debug("[exchange] connected to site {}", called(peer.site));
             break;
         case PeerEvent::Kind::lost:
+            sends_.connection_lost(peer.site);
             // At the end of a run sites go one after another.
             log_.write(stopped_ ? LogLevel::debug : LogLevel::warning,
                        fmt::format("[exchange] lost site {}: {}", called(peer.site), peer.detail));
@@ -146,14 +147,18 @@ void SiteDriver::execute(const SiteDecision& decision) {
             },
             [&](const site_action::ReduceChunk& chunk) { reduce(chunk); },
             [&](const site_action::ForgetPackets& forget) { store_.forget_before(forget.before); },
-            [&](const site_action::ReportNow&) {
-                next_report_ = clock_.now() + options_.heartbeat;
-                control_.send(state_.report());
-            },
+            [&](const site_action::ReportNow&) { report(); },
             [&](const site_action::ApplyCommit& commit) { apply(decision, commit); },
             [&](const auto&) { order(decision); },
         },
         decision.action);
+}
+
+void SiteDriver::report() {
+    next_report_ = clock_.now() + options_.heartbeat;
+    Report report = state_.report();
+    report.send_bytes_per_second = sends_.send_bytes_per_second();
+    control_.send(report);
 }
 
 void SiteDriver::order(const SiteDecision& decision) {
@@ -183,8 +188,9 @@ void SiteDriver::take_view(View view) {
     const bool is_taken = view.name_is_taken(options_.site.self) &&
                           view.find(options_.site.self.id)->standing != Standing::suspect;
     if (is_taken && !name_is_taken_)
-        log_.warning("[exchange] another process is in the run as site {}: this one waits until that one is gone",
-                     options_.site.self.name);
+        log_.warning(
+            "[exchange] another process is in the run as site {}: this one waits until that one is gone",
+            options_.site.self.name);
     name_is_taken_ = is_taken;
     const std::vector<Peer> peers = peers_of(view, options_.site.self);
     if (!same_peers(peers, peers_)) {

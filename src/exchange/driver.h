@@ -52,7 +52,7 @@ struct Contribution {
 struct WorkerOrder {
     SiteAction action;
     std::string reason;
-    std::uint64_t work = 0;        // grows with every StartRound and DropContribution
+    std::uint64_t work = 0;         // grows with every StartRound and DropContribution
     std::span<const float> mean{};  // ApplyCommit: of its fragment, until CommitApplied
 };
 
@@ -78,7 +78,8 @@ class SiteDriver {
     Phase phase() const { return state_.phase(); }
     bool stopped() const { return stopped_; }
     const RoundTraffic& last_traffic() const { return traffic_; }
-    std::int64_t stored_bytes() const { return store_.bytes(); }
+    std::int64_t stored_bytes() const { return store_.bytes(); }  // encoded
+    std::int64_t mean_bytes() const;                              // fp32, of fragments whose mean is coming together
 
   private:
     struct Tools;                             // encoders and decoders of the codecs in use
@@ -96,6 +97,7 @@ class SiteDriver {
     void handle(const SiteEvent& event);
     void follow_plan();
     void execute(const SiteDecision& decision);
+    void report();
     void order(const SiteDecision& decision);
     void apply(const SiteDecision& decision, const site_action::ApplyCommit& order);
     void release_mean(FragmentId fragment);

@@ -20,19 +20,32 @@ constexpr std::int64_t kMostDeferredBytes = 64 << 20;
 // and summed.
 constexpr std::size_t kPacketsAhead = 8;
 
-// With owners, a chunk for each in turn, the next site's first: no owner is sent everything at once while the others
-// wait. Sites reduce about equal parts in their order (attempt_plan.h).
-std::deque<std::int64_t> encoding_order(std::int64_t chunks, std::size_t sites, std::size_t self) {
-    std::deque<std::int64_t> order;
-    const auto parts = static_cast<std::int64_t>(sites > 2 ? sites : 1);
-    const std::int64_t longest = (chunks + parts - 1) / parts;
-    for (std::int64_t place = 0; place < longest; ++place) {
-        for (std::int64_t turn = 1; turn <= parts; ++turn) {
-            const std::int64_t part = (static_cast<std::int64_t>(self) + turn) % parts;
-            const std::int64_t chunk = part * longest + place;
-            if (chunk < chunks) order.push_back(chunk);
+// With owners, a chunk for each in turn, the next site's first, and as many of each as its part is long: no owner is sent
+// everything at once while the others wait, and all parts end together.
+std::deque<std::int64_t> encoding_order(std::int64_t chunks, const std::vector<OwnerShare>& owners,
+                                        SiteId self) {
+    struct Place {
+        double part;       // of the owner's share that is sent before
+        std::size_t turn;  // among owners, from the next site on
+        std::int64_t chunk;
+    };
+    std::vector<Place> places;
+    if (owners.empty()) {
+        for (std::int64_t chunk = 0; chunk < chunks; ++chunk) places.push_back({0, 0, chunk});
+    }
+    const auto next = static_cast<std::size_t>(
+        std::ranges::find_if(owners, [&](const OwnerShare& owner) { return owner.site > self; }) -
+        owners.begin());
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+        for (std::int64_t place = 0; place < owners[i].chunks; ++place) {
+            places.push_back({static_cast<double>(place) / static_cast<double>(owners[i].chunks),
+                              (i + owners.size() - next) % owners.size(), owners[i].first_chunk + place});
         }
     }
+    std::ranges::sort(places, {},
+                      [](const Place& place) { return std::tuple(place.part, place.turn, place.chunk); });
+    std::deque<std::int64_t> order;
+    for (const Place& place : places) order.push_back(place.chunk);
     return order;
 }
 
@@ -85,13 +98,10 @@ void SiteDriver::contribute(Contribution contribution) {
     counting_.begin(contribution.round, contribution.fragment, clock_.now());
     handle(site_event::ContributionDeclared{contribution.fragment, contribution.facts});
     if (!contribution.facts.finite) return;
-    std::size_t sites = 0;
-    std::size_t self = 0;
-    for (const SitePlan& site : plan_->sites) {
-        if (site.site == transport_.self()) self = sites;
-        sites += site.contributes ? 1 : 0;
-    }
-    encodings_.push_back({std::move(contribution), encoding_order(plan->chunks(), sites, self)});
+    const auto attempt = basis(contribution.fragment);
+    const std::vector<OwnerShare> owners = attempt ? attempt->owners : std::vector<OwnerShare>();
+    encodings_.push_back(
+        {std::move(contribution), encoding_order(plan->chunks(), owners, transport_.self())});
 }
 
 bool SiteDriver::encode_next() {
@@ -293,6 +303,12 @@ void SiteDriver::reduce(const site_action::ReduceChunk& order) {
     store_.keep(mine, std::move(*packet));
     take_into_mean(mine);
     handle(site_event::MeanReduced{order.fragment, order.attempt, order.chunk, digest});
+}
+
+std::int64_t SiteDriver::mean_bytes() const {
+    std::int64_t bytes = static_cast<std::int64_t>(scratch_.capacity() * sizeof(float));
+    for (const auto& [fragment, mean] : means_) bytes += mean.bytes();
+    return bytes;
 }
 
 void SiteDriver::finish_mean(const Commit& commit) {

@@ -20,6 +20,7 @@ class FragmentMean {
     void set(std::int64_t chunk) { has_[static_cast<std::size_t>(chunk)] = true; }
     std::span<float> chunk(std::int64_t chunk);
     std::span<const float> values() const { return values_; }
+    std::int64_t bytes() const { return static_cast<std::int64_t>(values_.capacity() * sizeof(float)); }
 
   private:
     FragmentPlan layout_;

@@ -1,5 +1,7 @@
 #include "rounds/attempt_plan.h"
 
+#include "rounds/owner_shares.h"
+
 namespace atl {
 namespace {
 
@@ -7,12 +9,18 @@ namespace {
 // owners do: each site then sends and receives about two fragments whatever the number of sites.
 constexpr std::size_t kDirectMembers = 2;
 
-void lay_out(AttemptPlan& attempt, const FragmentPlan& fragment, bool direct) {
+void lay_out(AttemptPlan& attempt, const RoundPlan& plan, bool direct) {
     attempt.direct = direct;
     if (direct) return;
     std::vector<SiteId> sites;
-    for (const Contributor& contributor : attempt.contributors) sites.push_back(contributor.site);
-    attempt.owners = share_chunks(fragment.chunks(), sites, std::vector<double>(sites.size(), 1.0));
+    std::vector<double> rates;
+    for (const Contributor& contributor : attempt.contributors) {
+        const SitePlan* site = plan.find(contributor.site);
+        sites.push_back(contributor.site);
+        rates.push_back(site == nullptr ? 0 : site->send_bytes_per_second);
+    }
+    attempt.owners = share_chunks(plan.fragment(attempt.fragment).chunks(), sites,
+                                  owner_shares(rates, attempt.members.size()));
 }
 
 }  // namespace
@@ -28,11 +36,11 @@ AttemptPlan first_attempt(const RoundPlan& plan, const FragmentPlan& fragment, b
         if (site.contributes) first.contributors.push_back({site.site, site.weight});
     }
     first.reason = plan.reason;
-    lay_out(first, fragment, gather || first.members.size() <= kDirectMembers);
+    lay_out(first, plan, gather || first.members.size() <= kDirectMembers);
     return first;
 }
 
-AttemptPlan next_attempt(const AttemptPlan& last, const FragmentPlan& fragment,
+AttemptPlan next_attempt(const AttemptPlan& last, const RoundPlan& plan,
                          const std::vector<Contributor>& contributors, const std::vector<SiteId>& members,
                          bool resend, std::string reason) {
     AttemptPlan next;
@@ -43,7 +51,7 @@ AttemptPlan next_attempt(const AttemptPlan& last, const FragmentPlan& fragment,
     next.contributors = contributors;
     next.members = members;
     next.reason = std::move(reason);
-    lay_out(next, fragment, last.direct || members.size() <= kDirectMembers);
+    lay_out(next, plan, last.direct || members.size() <= kDirectMembers);
     return next;
 }
 

@@ -18,7 +18,7 @@ namespace atl {
 // A complete checkpoint a site holds.
 struct CheckpointRef {
     Step step;
-    Round round;         // the round that is open at that step (its plan is needed to go on)
+    Round round;  // the round that is open at that step (its plan is needed to go on)
     Hash128 state_hash;
     std::int64_t fragments_applied = 0;  // of that round
     auto operator<=>(const CheckpointRef&) const = default;
@@ -118,15 +118,16 @@ struct Report {
     std::int64_t version = 0;   // newest view of that term seen
     std::int64_t sequence = 0;  // grows with every report of an incarnation: older ones are ignored
     Phase phase = Phase::starting;
-    Round round;                 // the next round to apply; meaningless while starting
-    Step steps_done;             // inner steps
+    Round round;                         // the next round to apply; meaningless while starting
+    Step steps_done;                     // inner steps
     std::int64_t fragments_applied = 0;  // of that round
     Hash128 state_hash;          // of the committed state it holds; meaningless while starting or loading
     std::uint64_t progress = 0;  // grows whenever anything moved: a step, a packet, a piece of state
     bool leaving = false;        // wants to leave at the next quiescent point
+    double send_bytes_per_second = 0;  // to all peers together while its link was full; 0: not measured
     std::vector<FragmentReport> fragments;
-    std::vector<KeptFragment> kept;  // of this round and the one before
-    std::optional<RoundCost> last_cost;  // of the newest round it contributed to and applied
+    std::vector<KeptFragment> kept;        // of this round and the one before
+    std::optional<RoundCost> last_cost;    // of the newest round it contributed to and applied
     std::optional<Evaluation> evaluation;  // of the newest round that it evaluated, its share
     std::optional<Hello> hello;
     bool operator==(const Report&) const = default;
@@ -168,15 +169,15 @@ struct SiteView {
 struct View {
     std::string run_id;
     Term term;
-    std::int64_t version = 0;             // grows with every change within a term
-    std::vector<SiteView> sites;          // SiteId order; every site ever seen
-    Round round;                          // open, or the next one
-    std::optional<Hash128> state_before;  // of the state it begins with; unknown before the first plan
-    std::optional<StartFrom> start;       // until the round it leads to is committed
-    std::optional<RoundPlan> plan;        // the open round
-    std::vector<AttemptPlan> attempts;    // the newest of each fragment of the open round
-    std::vector<Commit> open_commits;     // of the open round, in fragment order
-    std::vector<Commit> commits;          // of the last committed round, in fragment order
+    std::int64_t version = 0;              // grows with every change within a term
+    std::vector<SiteView> sites;           // SiteId order; every site ever seen
+    Round round;                           // open, or the next one
+    std::optional<Hash128> state_before;   // of the state it begins with; unknown before the first plan
+    std::optional<StartFrom> start;        // until the round it leads to is committed
+    std::optional<RoundPlan> plan;         // the open round
+    std::vector<AttemptPlan> attempts;     // the newest of each fragment of the open round
+    std::vector<Commit> open_commits;      // of the open round, in fragment order
+    std::vector<Commit> commits;           // of the last committed round, in fragment order
     std::optional<Evaluation> evaluation;  // of the newest round whose shares are all there, in sum
     std::optional<Ending> ending;
     // For its receiver alone:

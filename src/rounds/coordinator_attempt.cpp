@@ -47,7 +47,8 @@ void CoordinatorState::Data::advance_attempts(TimePoint now) {
         const KnownSite* known = membership.find(site.site);
         const bool stateless = known != nullptr && known->report.sequence > 0 && !known->report.has_state();
         if (site.contributes && stateless) remove(site.site, "it no longer holds the state of this round");
-        if (known != nullptr && is_cut_off_from_state(*known)) remove(site.site, "nobody keeps the packets it lacks");
+        if (known != nullptr && is_cut_off_from_state(*known))
+            remove(site.site, "nobody keeps the packets it lacks");
     }
     if (everybody_stopped(round->plan)) {
         end(0, false, fmt::format("stopped at step {} as told", *round->plan.stop_step));
@@ -229,9 +230,8 @@ bool CoordinatorState::Data::replace_attempt(RoundRecord& round, AttemptPlan& at
         }
         return false;
     }
-    attempt =
-        next_attempt(attempt, round.plan.fragment(attempt.fragment), contributors,
-                     waiting_members(attempt.members), false, fmt::format("{}", fmt::join(words, ", ")));
+    attempt = next_attempt(attempt, round.plan, contributors, waiting_members(attempt.members), false,
+                           fmt::format("{}", fmt::join(words, ", ")));
     out = {};
     complaints.clear();
     decide(coordinator_action::StoreRound{round},
@@ -248,9 +248,8 @@ void CoordinatorState::Data::settle_disagreement(RoundRecord& round, AttemptPlan
         }
         if (enough(contributors.size())) {
             round.resent.push_back(attempt.fragment);
-            attempt =
-                next_attempt(attempt, round.plan.fragment(attempt.fragment), contributors,
-                             waiting_members(attempt.members), true, "all is sent again: " + verdict.reason);
+            attempt = next_attempt(attempt, round.plan, contributors, waiting_members(attempt.members), true,
+                                   "all is sent again: " + verdict.reason);
             decide(coordinator_action::StoreRound{round},
                    fmt::format("round {} attempt {}: {}", attempt.round, attempt.attempt, attempt.reason));
             return;

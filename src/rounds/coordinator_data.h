@@ -69,6 +69,7 @@ class CoordinatorState::Data {
     std::int64_t site_steps(SiteId site, std::int64_t inner_steps) const;
     void plan_fragments(RoundPlan& plan) const;
     void set_flags(RoundPlan& plan) const;
+    void plan_send_rates(RoundPlan& plan) const;
 
     // coordinator_attempt.cpp
     void advance_attempts(TimePoint now);
@@ -100,8 +101,8 @@ class CoordinatorState::Data {
     std::vector<CoordinatorDecision> decisions;
 
     std::map<SiteId, Removal> removed;
-    std::map<FragmentId, Exclusions> excluded;      // judged anew with every report
-    bool replan_due = false;                        // a resume reopened the round
+    std::map<FragmentId, Exclusions> excluded;                            // judged anew with every report
+    bool replan_due = false;                                              // a resume reopened the round
     std::map<FragmentId, std::map<ComplaintEdge, TimePoint>> complaints;  // since when
     std::map<FragmentId, std::deque<double>> norm_history;
     TimePoint grace_until;

@@ -1,8 +1,10 @@
 // Round plans: who works on what in the next round, made when the last one is committed, or anew for an open round
 // that those who are left can't commit.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/check.h"
@@ -12,6 +14,11 @@
 #include "rounds/warmup.h"
 
 namespace atl {
+namespace {
+
+constexpr double kAlikeRates = 1.25;
+
+}  // namespace
 
 void CoordinatorState::Data::advance_plan(TimePoint now) {
     const RoundRecord* open = open_record();
@@ -193,6 +200,27 @@ void CoordinatorState::Data::set_flags(RoundPlan& plan) const {
     plan.evaluate = due || last >= numbers.total_steps;
 }
 
+// As the contributors measured them, if all did and they differ by more than measuring does.
+void CoordinatorState::Data::plan_send_rates(RoundPlan& plan) const {
+    double slowest = std::numeric_limits<double>::infinity();
+    double fastest = 0;
+    for (const SitePlan& site : plan.sites) {
+        if (!site.contributes) continue;
+        const double rate = membership.find(site.site)->report.send_bytes_per_second;
+        slowest = std::min(slowest, rate);
+        fastest = std::max(fastest, rate);
+    }
+    if (options.numbers.equal_shares || fastest <= kAlikeRates * slowest) return;
+    if (slowest <= 0) return;
+    std::vector<std::string> words;
+    for (SitePlan& site : plan.sites) {
+        if (!site.contributes) continue;
+        site.send_bytes_per_second = membership.find(site.site)->report.send_bytes_per_second;
+        words.push_back(fmt::format("{} {:.0f}", called(site.site), 8e-6 * site.send_bytes_per_second));
+    }
+    plan.reason += fmt::format("; shares follow what they send, in Mbit/s: {}", fmt::join(words, ", "));
+}
+
 void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) {
     const RoundRecord* previous = open_record();
     const RoundRecord* last = last_committed();
@@ -237,6 +265,7 @@ void CoordinatorState::Data::make_plan(const std::vector<SiteId>& contributors) 
     set_flags(plan);
     plan.reason =
         fmt::format("{} steps each by site {}", inner_steps, site_list(options.site_names, contributors));
+    plan_send_rates(plan);
     if (previous != nullptr) {
         plan.reason += ", planned anew";
     } else if (!change_reason.empty()) {

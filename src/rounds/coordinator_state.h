@@ -37,13 +37,15 @@ struct RunNumbers {
     std::int64_t inner_steps = 50;       // H
     bool automatic_inner_steps = false;  // H follows what rounds cost; a restart goes on with the last plan's
     std::int64_t warmup_rounds = 0;      // warmup.h
-    bool a_round_late = false;           // the method's exchange is beside the whole round after the one it is of
-    std::map<SiteId, std::int64_t> site_inner_steps;  // H of sites that do fewer; longer and shorter rounds in proportion
-    std::int64_t total_steps = 0;        // inner steps of the run
+    bool a_round_late = false;  // the method's exchange is beside the whole round after the one it is of
+    std::map<SiteId, std::int64_t>
+        site_inner_steps;          // H of sites that do fewer; longer and shorter rounds in proportion
+    std::int64_t total_steps = 0;  // inner steps of the run
     std::int64_t checkpoint_interval = 0;  // inner steps; 0: only at the end
     std::int64_t evaluate_interval = 0;    // rounds; 0: only at the end
     std::int64_t chunk_elements = 64 * 1024;
-    bool gather = false;  // sparse codec: direct whatever the number of sites
+    bool gather = false;        // sparse codec: direct whatever the number of sites
+    bool equal_shares = false;  // of owners, whatever their links
     std::optional<Step> stop_at;
 };
 

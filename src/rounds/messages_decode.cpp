@@ -110,7 +110,9 @@ SitePlan read_site_plan(Fields fields) {
     plan.inner_steps = fields.count("inner_steps");
     plan.weight = fields.number("weight");
     plan.blocks = read_list(fields, "blocks", read_block);
+    plan.send_bytes_per_second = fields.number("send_bytes_per_second");
     fields.demand(plan.weight >= 0, "weight", "is negative");
+    fields.demand(plan.send_bytes_per_second >= 0, "send_bytes_per_second", "is negative");
     fields.demand(block_count(plan.blocks) == plan.inner_steps, "blocks", "are not one for each step");
     fields.done();
     return plan;
@@ -340,6 +342,8 @@ Report report_of(const nlohmann::json& body) {
     report.state_hash = fields.hash("state_hash");
     report.progress = fields.unsigned_integer("progress");
     report.leaving = fields.boolean("leaving");
+    report.send_bytes_per_second = fields.number("send_bytes_per_second");
+    fields.demand(report.send_bytes_per_second >= 0, "send_bytes_per_second", "is negative");
     report.fragments = read_list(fields, "fragments", read_fragment_report);
     report.kept = read_list(fields, "kept", read_kept);
     report.last_cost = read_optional(fields, "last_cost", read_cost);

@@ -58,9 +58,13 @@ Json write(const Hello& hello) {
             {"checkpoints", write_list(hello.checkpoints)}};
 }
 Json write(const SitePlan& site) {
-    return {{"site", write(site.site)},        {"incarnation", site.incarnation.value()},
-            {"contributes", site.contributes}, {"inner_steps", site.inner_steps},
-            {"weight", site.weight},           {"blocks", write_list(site.blocks)}};
+    return {{"site", write(site.site)},
+            {"incarnation", site.incarnation.value()},
+            {"contributes", site.contributes},
+            {"inner_steps", site.inner_steps},
+            {"weight", site.weight},
+            {"blocks", write_list(site.blocks)},
+            {"send_bytes_per_second", site.send_bytes_per_second}};
 }
 Json write(const FragmentPlan& fragment) {
     return {{"id", write(fragment.id)},
@@ -169,9 +173,8 @@ Json write(const PeerTraffic& peer) {
             {"round_trip_seconds", peer.round_trip_seconds}};
 }
 Json write(const Evaluation& evaluation) {
-    return {{"round", write(evaluation.round)},
-            {"loss_sum", evaluation.loss_sum},
-            {"tokens", evaluation.tokens}};
+    return {
+        {"round", write(evaluation.round)}, {"loss_sum", evaluation.loss_sum}, {"tokens", evaluation.tokens}};
 }
 
 Json write(const RoundCost& cost) {
@@ -204,6 +207,7 @@ nlohmann::json message_json(const Report& report) {
             {"state_hash", write(report.state_hash)},
             {"progress", report.progress},
             {"leaving", report.leaving},
+            {"send_bytes_per_second", report.send_bytes_per_second},
             {"fragments", write_list(report.fragments)},
             {"kept", write_list(report.kept)},
             {"last_cost", report.last_cost ? write(*report.last_cost) : Json()},

@@ -87,6 +87,7 @@ Hash128 RoundPlan::hash() const {
             .add(site.weight);
         input.add(std::int64_t(site.blocks.size()));
         for (const BlockRange& range : site.blocks) input.add(range.epoch).add(range.first).add(range.count);
+        input.add(site.send_bytes_per_second);
     }
     input.add(std::int64_t(fragments.size()));
     for (const FragmentPlan& part : fragments) {

@@ -37,6 +37,7 @@ struct SitePlan {
     std::int64_t inner_steps = 0;
     double weight = 0;  // of its contribution: the number of its blocks
     std::vector<BlockRange> blocks;
+    double send_bytes_per_second = 0;  // what owners' shares follow; 0: not known, or all about alike
     bool operator==(const SitePlan&) const = default;
 };
 
@@ -47,8 +48,8 @@ struct MethodNumbers {
     double outer_lr = 0;
     double outer_momentum = 0;
     bool nesterov = true;
-    double second_decay = 0;  // of a method with a second moment
-    double epsilon = 0;       // likewise
+    double second_decay = 0;         // of a method with a second moment
+    double epsilon = 0;              // likewise
     double alpha = 0;                // share of the local weights kept when a mean is applied
     std::int64_t overlap_steps = 0;  // τ of this round: a mean is applied so many inner steps after its start
     bool operator==(const MethodNumbers&) const = default;
@@ -58,10 +59,10 @@ struct RoundPlan {
     std::string run_id;
     Term term;  // of the coordinator that made it
     Round round;
-    Step first_step;              // inner steps done before the round
-    Hash128 state_before;         // of the state the round begins with
-    Attempt first_attempt;        // 0, or beyond the attempts of an earlier plan of the same round
-    std::vector<SitePlan> sites;  // members in SiteId order
+    Step first_step;                      // inner steps done before the round
+    Hash128 state_before;                 // of the state the round begins with
+    Attempt first_attempt;                // 0, or beyond the attempts of an earlier plan of the same round
+    std::vector<SitePlan> sites;          // members in SiteId order
     std::vector<FragmentPlan> fragments;  // in the order of their starts; the last is applied at last_step()
     MethodNumbers numbers;
     std::vector<Step> checkpoint_steps;  // write a checkpoint when this step is done (inside the round) or,

@@ -261,6 +261,69 @@ TEST(Exchange, payload_bytes_are_the_formula_exactly) {
     }
 }
 
+// Packets are under way for longer than a site waits before it asks for them.
+TEST(Exchange, what_is_on_its_way_is_not_sent_again_when_it_is_asked_for) {
+    for (const int sites : {2, 3}) {
+        WorldOptions options;
+        options.sites = sites;
+        options.link.least_delay = options.link.most_delay = std::chrono::milliseconds(700);
+        World world(options);
+        std::int64_t requests = 0;
+        world.on_send = [&](int, Frame& frame) { requests += frame.kind == FrameKind::want ? 1 : 0; };
+        ASSERT_TRUE(world.run_to_end());
+        EXPECT_GT(requests, 0) << sites << " sites";
+        std::int64_t formula = 0;
+        for (std::int64_t begin = 0; begin < options.elements; begin += options.chunk_elements) {
+            formula += packet_payload_bytes(codec_from_name(options.codec),
+                                            std::min(options.chunk_elements, options.elements - begin));
+        }
+        std::int64_t sent = 0;
+        for (int site = 0; site < sites; ++site) {
+            for (const PeerCounters& peer : world.transport(site).counters()) sent += peer.payload_bytes_sent;
+        }
+        // Directly each contribution once; by owners each but for the own part, and each mean to all others. The keys
+        // that are asked for come on top.
+        const std::int64_t legs = sites == 2 ? 2 : 2 * (sites - 1);
+        EXPECT_LT(sent, options.rounds * legs * formula * 1.05) << sites << " sites";
+    }
+}
+
+// With the worker's Δ: two copies in fp32 and four encoded ones of a fragment, and a chunk that is in hand. With several
+// fragments what the last two rounds' others were made of is kept on top, for those who lag.
+TEST(Exchange, memory_is_bounded_and_the_same_after_300_rounds) {
+    for (const int sites : {2, 3, 4}) {
+        for (const std::int64_t fragments : {1, 2}) {
+            WorldOptions options;
+            options.sites = sites;
+            options.elements = 1'200;
+            options.chunk_elements = 100;
+            options.fragments = fragments;
+            options.rounds = 300;
+            World world(options);
+            std::int64_t encoded = 0;
+            std::int64_t encoded_late = 0;
+            std::int64_t floats = 0;
+            const auto look = [&] {
+                const SiteDriver& driver = world.driver(0);
+                encoded = std::max(encoded, driver.stored_bytes());
+                floats = std::max(floats, driver.mean_bytes());
+                if (world.means(0).size() > 200) encoded_late = std::max(encoded_late, driver.stored_bytes());
+                return world.all_stopped();
+            };
+            ASSERT_TRUE(world.run_until(look, Milliseconds(600'000)));
+            ASSERT_EQ(world.means(0).size(), 300u);
+            const std::int64_t of_fragment = options.elements / fragments;
+            const std::int64_t chunks = of_fragment / options.chunk_elements;
+            const std::int64_t packet = codec_from_name(options.codec).body_bytes(options.chunk_elements) +
+                                        static_cast<std::int64_t>(kPacketHeaderBytes);
+            const std::int64_t copies = 4 + 2 * (fragments - 1) * (sites == 2 ? 2 : 1);
+            EXPECT_LE(encoded, (copies * chunks + 1) * packet) << sites << " sites, " << fragments << " fragments";
+            EXPECT_LE(encoded_late, encoded);
+            EXPECT_LE(floats, (of_fragment + options.chunk_elements) * 4) << sites << " sites, " << fragments << " fragments";
+        }
+    }
+}
+
 TEST(Exchange, of_fragments_in_turn_ends_with_equal_bits_and_the_mean_of_all) {
     std::uint64_t seed = 40;
     for (const int sites : {1, 2, 3, 5}) {

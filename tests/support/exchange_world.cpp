@@ -43,6 +43,8 @@ class TamperedTransport final : public SiteTransport {
     std::optional<TransportEvent> poll(Deadline deadline) override { return inner_->poll(deadline); }
     void interrupt() override { inner_->interrupt(); }
     std::vector<PeerCounters> counters() const override { return inner_->counters(); }
+    void set_send_rate(SiteId peer, double rate) override { inner_->set_send_rate(peer, rate); }
+    std::int64_t bytes_under_way(SiteId peer) const override { return inner_->bytes_under_way(peer); }
 
   private:
     std::unique_ptr<SiteTransport> inner_;
@@ -121,43 +123,42 @@ std::vector<float> World::delta(int site, Round round) const {
 void World::work(int number, const WorkerOrder& order) {
     Site& site = *sites_[static_cast<std::size_t>(number)];
     SiteDriver& driver = *site.driver;
-    std::visit(
-        Overloaded{
-            [&](const site_action::LoadState& load) {
-                driver.tell(
-                    site_event::StateLoaded{load.from.round, load.from.step, load.from.state_hash, {}});
-            },
-            [&](const site_action::StartRound& start) {
-                site.plan = start.plan;
-                site.work = order.work;
-                contribute(number, start.plan.fragments.front());
-            },
-            [&](const site_action::ApplyCommit& apply) {
-                const Commit& commit = apply.commit;
-                auto& means = site.means[commit.round];
-                means.resize(static_cast<std::size_t>(options_.elements));
-                std::ranges::copy(order.mean, part(means, commit.fragment).begin());
-                site.commits[commit.round] = commit;
-                site.committed[commit.round] = now();
-                if (site.loss) site.losses[commit.round] = *site.loss;
-                driver.tell(site_event::CommitApplied{commit.round, commit.fragment});
-                const auto next = static_cast<std::size_t>(commit.fragment.value()) + 1;
-                if (site.plan && site.plan->round == commit.round && !commit.ends_round())
-                    contribute(number, site.plan->fragments[next]);
-            },
-            [&](const site_action::DropContribution&) { site.plan.reset(); },
-            [&](const site_action::WriteCheckpoint& write) {
-                driver.tell(site_event::CheckpointWritten{write.checkpoint.step});
-            },
-            [&](const site_action::Evaluate& part) {
-                driver.tell(site_event::Evaluated{{.round = part.round}});
-            },
-            [&](const site_action::FetchState&) {
-                driver.tell(site_event::StateFailed{"this world has no joiners"});
-            },
-            [](const auto&) {},
-        },
-        order.action);
+    std::visit(Overloaded{
+                   [&](const site_action::LoadState& load) {
+                       driver.tell(site_event::StateLoaded{
+                           load.from.round, load.from.step, load.from.state_hash, {}});
+                   },
+                   [&](const site_action::StartRound& start) {
+                       site.plan = start.plan;
+                       site.work = order.work;
+                       contribute(number, start.plan.fragments.front());
+                   },
+                   [&](const site_action::ApplyCommit& apply) {
+                       const Commit& commit = apply.commit;
+                       auto& means = site.means[commit.round];
+                       means.resize(static_cast<std::size_t>(options_.elements));
+                       std::ranges::copy(order.mean, part(means, commit.fragment).begin());
+                       site.commits[commit.round] = commit;
+                       site.committed[commit.round] = now();
+                       if (site.loss) site.losses[commit.round] = *site.loss;
+                       driver.tell(site_event::CommitApplied{commit.round, commit.fragment});
+                       const auto next = static_cast<std::size_t>(commit.fragment.value()) + 1;
+                       if (site.plan && site.plan->round == commit.round && !commit.ends_round())
+                           contribute(number, site.plan->fragments[next]);
+                   },
+                   [&](const site_action::DropContribution&) { site.plan.reset(); },
+                   [&](const site_action::WriteCheckpoint& write) {
+                       driver.tell(site_event::CheckpointWritten{write.checkpoint.step});
+                   },
+                   [&](const site_action::Evaluate& part) {
+                       driver.tell(site_event::Evaluated{{.round = part.round}});
+                   },
+                   [&](const site_action::FetchState&) {
+                       driver.tell(site_event::StateFailed{"this world has no joiners"});
+                   },
+                   [](const auto&) {},
+               },
+               order.action);
 }
 
 std::span<float> World::part(std::vector<float>& values, FragmentId fragment) const {

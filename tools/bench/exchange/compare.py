@@ -18,8 +18,9 @@ FOUR_ELEMENTS = 6_000_000
 IDLE_SECONDS = 60
 
 
-def in_lab(atoll, hosts, rate_mbit, delay_ms, connections, cases):
-    command = [atoll.binaries / "netlab", "--hosts", hosts, "--rate-mbit", rate_mbit, "--delay-ms", delay_ms, "--",
+def in_lab(atoll, hosts, rate_mbit, delay_ms, connections, cases, uplinks=()):
+    slower = [word for host, mbit in uplinks for word in ("--uplink", f"{host}:{mbit}")]
+    command = [atoll.binaries / "netlab", "--hosts", hosts, "--rate-mbit", rate_mbit, "--delay-ms", delay_ms, *slower, "--",
                sys.executable, HERE / "in_lab.py", atoll.binaries / "atoll", hosts, connections, json.dumps(cases)]
     shown = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(shown.stdout)
@@ -79,6 +80,19 @@ def four_sites(atoll, options):
     return report
 
 
+def slow_uplink(atoll, options):
+    report = Report("slow: four sites, 50 Mbit/s, 25 ms one way, 6 M elements, one site sends at 25 Mbit/s")
+    arguments = ["--elements", FOUR_ELEMENTS, "--codec", "int8", "--no-zstd", "--rounds", options.rounds]
+    results = in_lab(atoll, 4, 50, 25, options.connections,
+                     {"equal shares": [*arguments, "--equal-shares"], "shares by rate": arguments}, [(3, 25)])
+    del results["iperf_bits_per_second"]
+    report.table(HEADER, [row(name, result) for name, result in results.items()])
+    # The slow site sends one and a half fragments with an equal share, and one with none.
+    ratio = results["shares by rate"]["seconds"] / results["equal shares"]["seconds"]
+    report.at_most("shares by rate: times the time of equal shares", ratio, 0.9)
+    return report
+
+
 def shaped(atoll, options):
     report = Report("gigabit: two sites, a veth pair with token buckets of 1 Gbit/s, 25 M fp32 elements")
     with shaped_pair(1000) as (hosts, addresses):
@@ -92,7 +106,7 @@ def shaped(atoll, options):
     return report
 
 
-PARTS = {"loopback": loopback, "wan": wan, "four": four_sites, "gigabit": shaped, "beside": beside}
+PARTS = {"loopback": loopback, "wan": wan, "four": four_sites, "slow": slow_uplink, "gigabit": shaped, "beside": beside}
 
 
 def main():

@@ -10,6 +10,13 @@
 
 namespace atl {
 
+TcpProgress tcp_progress(int descriptor) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+    return {1e-6 * static_cast<double>(info.tcpi_busy_time), static_cast<double>(info.tcpi_bytes_acked)};
+}
+
 double TcpStream::round_trip_seconds() const {
     tcp_info info{};
     socklen_t size = sizeof info;
