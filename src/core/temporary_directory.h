@@ -1,6 +1,7 @@
 // A directory of its own under the system's temporary one, removed with all in it at the end.
 //
-// Errors: StorageError when it can't be made.
+// A process that is killed leaves its own behind: the next directory for the same purpose removes those whose process is
+// gone. Processes are known by their pid namespace and number. Errors: StorageError when it can't be made.
 #pragma once
 
 #include <filesystem>
