@@ -152,7 +152,9 @@ int run(Context& context, const RunOptions& options) {
     if (!leads) return code;
 
     const RunSummary summary = summarize_run(files, directory, sites);
-    files.write_text_atomically(directory / "summary.json", summary.json);
+    // A start that came to nothing, as after the run's end, leaves what was told of the run.
+    if (summary.trained || !files.exists(directory / "summary.json"))
+        files.write_text_atomically(directory / "summary.json", summary.json);
     if (!summary.hashes_equal) {
         context.log.error("[run] the sites' parameters differ");
         code = std::max(code, kRunFailed);

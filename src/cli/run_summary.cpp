@@ -66,28 +66,39 @@ RunSummary summarize_run(const FileSystem& files, const std::filesystem::path& r
     Json by_site = Json::object();
     std::string lines;
     double train_loss_sum = 0;
+    std::int64_t losses = 0;
     for (const auto& name : sites) {
         const auto path = run_directory / "summaries" / (name + ".json");
-        if (!files.exists(path)) {
+        if (files.exists(path)) by_site[name] = read_summary(files, path);
+    }
+    const auto took_part = [](const Json& site) { return site.value("steps", 0) > 0; };
+    summary.trained = std::ranges::any_of(by_site, took_part);
+    for (const auto& name : sites) {
+        if (!by_site.contains(name)) {
             lines += fmt::format("  {:<12} wrote no summary\n", name);
             continue;
         }
-        const Json site = read_summary(files, path);
+        const Json& site = by_site[name];
+        ++summary.sites_reporting;
+        if (summary.trained &&
+            !took_part(site)) {  // it came when the run was over: its parameters are the first ones
+            lines += fmt::format("  {:<12} took no step\n", name);
+            continue;
+        }
         if (total.is_null()) {
             total = site;
         } else {
             summary.hashes_equal &= total["parameters_blake2b"] == site["parameters_blake2b"];
             add_site(total, site);
         }
-        if (site.contains("train_loss") && site["train_loss"].is_number())
+        if (site.contains("train_loss") && site["train_loss"].is_number()) {
             train_loss_sum += site["train_loss"].get<double>();
+            ++losses;
+        }
         lines += table_line(name, site);
-        by_site[name] = site;
-        ++summary.sites_reporting;
     }
     if (total.is_null()) total = Json::object();
-    if (!by_site.empty() && train_loss_sum > 0)
-        total["train_loss"] = train_loss_sum / static_cast<double>(by_site.size());
+    if (losses > 0) total["train_loss"] = train_loss_sum / static_cast<double>(losses);
     total["sites"] = by_site;
     summary.json = total.dump(2) + "\n";
     summary.table = fmt::format("  {:<12} {:>10} {:>10} {:>12} {:>10}  {}\n{}", "site", "train_loss",

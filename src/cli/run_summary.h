@@ -15,7 +15,8 @@ namespace atl::cli {
 struct RunSummary {
     std::string json;          // the text of summary.json
     std::string table;         // for people, several lines
-    bool hashes_equal = true;  // parameters_blake2b of all sites
+    bool hashes_equal = true;  // parameters_blake2b of all sites that took a step
+    bool trained = false;      // one of them did
     int sites_reporting = 0;   // that wrote a summary
 };
 
