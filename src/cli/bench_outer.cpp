@@ -134,6 +134,9 @@ int run_host(const BenchOuterOptions& options) {
     (void)codec_from_name(options.plan.codec);  // an unknown one is refused before anything starts
     if (!options.hosts.bind.empty() && options.rates_mbit.size() * options.inner_steps.size() > 1)
         throw UserError("[bench] on several hosts one rate and one number of steps at a time");
+    if (options.plan.fragments > options.plan.elements)
+        throw UserError(fmt::format("[bench] --fragments {}: must be at most --elements {}",
+                                    options.plan.fragments, options.plan.elements));
     for (const std::string& steps : options.inner_steps) require_overlap_fits(options.plan, inner_steps_of(steps));
     nlohmann::json points = nlohmann::json::array();
     bool equal = true;

@@ -41,16 +41,17 @@ struct Case {
     TunerInput input;
     std::int64_t sites = 0;
     double elements = 0;
+    std::int64_t layers = 0;       // of the model: at most as many fragments
     std::int64_t inner_steps = 0;  // in use; 0: auto, and no round yet
     std::vector<MeasuredUtilization> measured;
 };
 
 Case of_run(const Context& context, const TuneOptions& options) {
     if (!options.overrides.empty())
-        throw UserError(
-            fmt::format("[tune] --set goes with the TOML file of a run to come; {} was measured with the settings that "
-                        "it has (`atoll set` changes them)",
-                        options.where.string()));
+        throw UserError(fmt::format(
+            "[tune] --set goes with the TOML file of a run to come; {} was measured with the settings that "
+            "it has (`atoll set` changes them)",
+            options.where.string()));
     const RunConfig config =
         load_config(*context.files, {.file = options.where / "config.toml", .check_files = false}).config;
     const RunCosts found = run_costs(context, options.where, config.run.name);
@@ -61,6 +62,7 @@ Case of_run(const Context& context, const TuneOptions& options) {
     RunNumbers numbers = run_numbers(config);
     if (!found.codec.empty()) numbers.method.codec = found.codec;
     Case result{.input = tuner_input(*measured, numbers, config.outer.fragments), .sites = measured->sites};
+    result.layers = shape_of(config.model).layers;
     result.elements = elements_of(measured->raw_bytes, measured->sites, numbers.method.codec);
     for (const auto& [site, history] : found.costs)
         for (const RoundCost& cost : history) result.inner_steps = cost.inner_steps;
@@ -86,6 +88,7 @@ Case of_config(const Context& context, const TuneOptions& options) {
     const RunNumbers numbers = run_numbers(config);
     Case result{.sites = static_cast<std::int64_t>(config.sites.size())};
     result.elements = static_cast<double>(parameter_count(shape_of(config.model)));
+    result.layers = shape_of(config.model).layers;
     result.inner_steps = config.outer.inner_steps;
     result.input.step_seconds = options.step_seconds;
     result.input.inner_steps = inner_step_candidates(numbers.total_steps);
@@ -114,7 +117,8 @@ TunerDecision with_all_choices(const Case& tuned) {
         if (!is_used && !is_gathered(codec_from_name(codec.name))) input.codecs.push_back(codec);
     }
     for (const std::int64_t fragments : {1, 2, 4, 8})
-        for (const std::int64_t overlap : {1, 2, 5}) input.streams.push_back({fragments, overlap});
+        for (const std::int64_t overlap : {1, 2, 5})
+            if (fragments <= tuned.layers) input.streams.push_back({fragments, overlap});
     return tune(input);
 }
 
