@@ -202,7 +202,10 @@ void agree_on_plan(IslandOptions& options, const IslandLinks& links, const Stran
         const auto votes = exchange(mine.empty() ? plan.hash() : std::string(kObjection) + mine);
         for (std::size_t rank = 0; rank < votes.size(); ++rank)
             if (votes[rank] != votes.front() || votes[rank].starts_with(kObjection)) {
-                plan = serial_plan(fmt::format("rank {} has {}", rank, votes[rank]));
+                plan = serial_plan(votes[rank].starts_with(kObjection)
+                                       ? fmt::format("rank {} can't run the plan: {}", rank,
+                                                     votes[rank].substr(kObjection.size()))
+                                       : fmt::format("rank {} has another plan: {}", rank, votes[rank]));
                 break;
             }
     } else if (const auto mine = objection(options, links.rank, plan); !mine.empty()) {

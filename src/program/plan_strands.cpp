@@ -132,7 +132,8 @@ StrandPlan unplanned(const StepCosts& costs, std::string reason) {
 // The plan, or a serial one if it is predicted to gain too little.
 StrandPlan judged(StrandPlan plan) {
     const double gain = 1 - plan.predicted.event_seconds / plan.predicted.serial_seconds;
-    const double percent = std::round(1000 * gain) / 10 + 0.0;  // + 0.0: no negative zero
+    // Not up, or 0.96 % would be 1.0 % and yet too little.
+    const double percent = std::floor(1000 * gain + 1e-6) / 10 + 0.0;  // + 0.0: no negative zero
     if (gain >= kLeastGain) {
         plan.reason = fmt::format("interleaving is predicted to save {:.1f} % of a step", percent);
         return plan;

@@ -128,9 +128,10 @@ void print_table(const OverlapBenchResult& result) {
     const ModeFigures& event = result.of(ExecutionMode::event);
     fmt::print(
         "memory of the fullest rank {} serial, {} interleaved ({} predicted; 3 % or a layer's {} more is "
-        "{})\n",
+        "{}{})\n",
         readable(result.of(ExecutionMode::serial).peak_bytes_measured), readable(event.peak_bytes_measured),
-        readable(event.peak_bytes_predicted), readable(result.layer_bytes), readable(allowed_bytes(result)));
+        readable(event.peak_bytes_predicted), readable(result.layer_bytes), readable(allowed_bytes(result)),
+        result.plan.empty() ? ", to which only plans are held" : "");
     fmt::print("profile {}\n", result.profile.measured ? "measured: " + result.profile.why : "as kept");
     const auto uncertain = uncertain_ops(result.profile.profile);
     for (std::size_t i = 0; i < std::min(uncertain.size(), kNamedOps); ++i)

@@ -72,7 +72,7 @@ TEST(PlannedIsland, one_rank_for_which_the_plan_is_stale_makes_all_run_serially)
     for (const StrandPlan& plan : agree({options, other}, proposal)) {
         EXPECT_FALSE(plan.interleaves);
         EXPECT_THAT(plan.reason,
-                    HasSubstr("rank 1 has no: the plan is stale: threads is 7, the profile's 1"));
+                    HasSubstr("rank 1 can't run the plan: the plan is stale: threads is 7, the profile's 1"));
     }
 }
 
