@@ -112,7 +112,7 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
         ->check(CLI::IsMember({"tcp", "zmq", "gloo"}))
         ->capture_default_str();
     verb.add_option("--connections", options->plan.connections, "Connections per pair of sites (tcp)")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 64))
         ->capture_default_str();
     verb.add_flag("--equal-shares", options->plan.equal_shares,
                   "Owners reduce equal parts whatever their uplinks send");
@@ -120,7 +120,7 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
         ->check(at_least(1))
         ->capture_default_str();
     verb.add_option("--idle", options->idle_s, "Seconds of silence before each timed round")
-        ->check(number_from_zero());
+        ->check(number_between(0, 86'400));
     verb.add_option("--seed", options->plan.seed, "Of the values")->capture_default_str();
     verb.add_option("--compare", options->compare,
                     "gloo: its all-reduce of the same buffers after each round")

@@ -38,7 +38,7 @@ std::vector<ChildProcess> start_guests(const std::string& subverb, const std::st
 }  // namespace
 
 void add_host_options(CLI::App& verb, BenchHosts& hosts) {
-    verb.add_option("--sites", hosts.sites, "Number of sites")->check(at_least(2))->capture_default_str();
+    verb.add_option("--sites", hosts.sites, "Number of sites")->check(whole_number_between(2, 256))->capture_default_str();
     verb.add_option("--bind", hosts.bind, "HOST:PORT: listen there for sites on other hosts, as site 0");
     verb.add_option("--coordinator", hosts.coordinator, "HOST:PORT that site 0 was given as --bind")
         ->excludes("--bind");

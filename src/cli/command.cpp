@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -54,6 +55,25 @@ CLI::Validator at_least(std::int64_t least) {
             return fmt::format("{} is no whole number from {} on", text, least);
         },
         fmt::format(">= {}", least));
+}
+
+CLI::Validator whole_number_between(std::int64_t least, std::int64_t most) {
+    return CLI::Validator(
+        [=](const std::string& text) {
+            std::int64_t value = 0;
+            if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
+                return std::string();
+            return fmt::format("{} is no whole number from {} to {}", text, least, most);
+        },
+        fmt::format("{} - {}", least, most));
+}
+
+std::vector<std::string> given_options(const CLI::App& verb, const std::vector<std::string>& but_for) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : verb.get_options())
+        if (option->count() > 0 && std::ranges::find(but_for, option->get_name()) == but_for.end())
+            names.push_back(option->get_name());
+    return names;
 }
 
 CLI::Validator number_between(double least, double most) {

@@ -44,10 +44,14 @@ std::string coordinator_address(const Context& context, const std::string& where
 
 // A check of an option's whole number, and what its help says.
 CLI::Validator at_least(std::int64_t least);
+CLI::Validator whole_number_between(std::int64_t least, std::int64_t most);
 // The same of any number. CLI11's own ranges let "nan" through.
 CLI::Validator number_between(double least, double most);
 CLI::Validator number_from_zero();
 CLI::Validator number_above_zero();
+
+// The options that were given, but for these: what a verb in one of its modes would ignore.
+std::vector<std::string> given_options(const CLI::App& verb, const std::vector<std::string>& but_for);
 
 // The project's version, as `atoll version` prints it.
 std::string version();

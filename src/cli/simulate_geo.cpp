@@ -1,5 +1,6 @@
 // `atoll simulate geo`: compute utilization of sites far apart, and days to a budget of tokens.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdio>
@@ -215,7 +216,8 @@ int simulate_geo(const Context& context, const GeoOptions& options) {
 }
 
 void add_island_options(CLI::App& verb, GeoOptions& options) {
-    verb.add_option("--sites", options.sites, "Number of equal sites; otherwise CONFIG's, or 2")->check(at_least(1));
+    verb.add_option("--sites", options.sites, "Number of equal sites; otherwise CONFIG's, or 2")
+        ->check(whole_number_between(1, 4096));
     verb.add_option("--model", options.model, "A preset, instead of CONFIG's model");
     verb.add_option("--cluster", options.cluster, "Each site's island: a40 or a800, 64 of them")
         ->capture_default_str();
@@ -223,11 +225,11 @@ void add_island_options(CLI::App& verb, GeoOptions& options) {
         ->check(number_between(0.001, 1.0))
         ->capture_default_str();
     verb.add_option("--step-seconds", options.step_seconds, "Compute of an inner step, instead of --cluster's")
-        ->check(number_above_zero());
+        ->check(number_between(1e-9, 1e9));
     verb.add_option("--tokens-per-step", options.tokens_per_step, "Of one site; otherwise CONFIG's, or 2^20")
-        ->check(number_above_zero());
+        ->check(number_between(1, 1e15));
     verb.add_option("--tokens", options.tokens, "Budget of all sites; otherwise 20 per parameter")
-        ->check(number_above_zero());
+        ->check(number_between(1, 1e20));
 }
 
 void add_outer_options(CLI::App& verb, GeoOptions& options) {
@@ -236,9 +238,12 @@ void add_outer_options(CLI::App& verb, GeoOptions& options) {
     verb.add_option("--round-trip", options.round_trip_ms, "Milliseconds between two sites")
         ->check(number_from_zero())
         ->capture_default_str();
-    verb.add_option("--inner-steps", options.inner_steps, "H; otherwise CONFIG's, or 100")->check(at_least(1));
-    verb.add_option("--fragments", options.fragments, "Otherwise CONFIG's, or 1")->check(at_least(1));
-    verb.add_option("--overlap-steps", options.overlap_steps, "τ; otherwise CONFIG's, or 0")->check(at_least(0));
+    verb.add_option("--inner-steps", options.inner_steps, "H; otherwise CONFIG's, or 100")
+        ->check(whole_number_between(1, 100'000));
+    verb.add_option("--fragments", options.fragments, "Otherwise CONFIG's, or 1")
+        ->check(whole_number_between(1, 100'000));
+    verb.add_option("--overlap-steps", options.overlap_steps, "τ; otherwise CONFIG's, or 0")
+        ->check(whole_number_between(0, 100'000));
     verb.add_option("--codec", options.codec, "Otherwise CONFIG's, or int8");
 }
 
@@ -254,7 +259,10 @@ void add_simulate_geo(CLI::App& simulate, Context& context) {
     verb.add_option("--svg", options->picture, "Draw utilization over the link's rate");
     verb.add_flag("--published", options->published, "Published tables beside the simulator's figures instead");
     verb.add_flag("--json", options->json, "Print one JSON object");
-    verb.callback([&context, options] {
+    verb.callback([&context, &verb, options] {
+        if (const auto ignored = given_options(verb, {"--json", "--published"}); options->published && !ignored.empty())
+            throw UserError(fmt::format("[simulate] {} beside --published: the published runs are as they are",
+                                        fmt::join(ignored, ", ")));
         context.command = [&context, options] { return simulate_geo(context, *options); };
     });
 }

@@ -1,5 +1,6 @@
 // `atoll simulate strands`: interleaved micro-batches on clusters: published steps, one set-up, or sweeps around it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -61,18 +62,19 @@ int print_published(const StrandsOptions& options) {
                 {"mean_absolute_error_points_of_mean", errors.mean_of_others}};
     for (std::size_t i = 0; i < predicted.size(); ++i) {
         const auto& row = published_steps()[i];
-        object["rows"].push_back({{"name", row.name},
-                                  {"cluster", row.cluster},
-                                  {"serial_seconds", row.serial_seconds},
-                                  {"fitted_to_serial", row.unknown == SerialUnknown::links ? "links" : "compute"},
-                                  {"factor", predicted[i].factor},
-                                  {"communication_share", predicted[i].communication_share},
-                                  {"shares_of_serial_step", predicted[i].group_shares},
-                                  {"overlap_level", predicted[i].overlap_level},
-                                  {"published_speedup", row.speedups.interleaved},
-                                  {"speedup", predicted[i].interleaved},
-                                  {"intra_batch_speedup", predicted[i].intra_batch},
-                                  {"side_by_side_speedup", predicted[i].side_by_side}});
+        object["rows"].push_back(
+            {{"name", row.name},
+             {"cluster", row.cluster},
+             {"serial_seconds", row.serial_seconds},
+             {"fitted_to_serial", row.unknown == SerialUnknown::links ? "links" : "compute"},
+             {"factor", predicted[i].factor},
+             {"communication_share", predicted[i].communication_share},
+             {"shares_of_serial_step", predicted[i].group_shares},
+             {"overlap_level", predicted[i].overlap_level},
+             {"published_speedup", row.speedups.interleaved},
+             {"speedup", predicted[i].interleaved},
+             {"intra_batch_speedup", predicted[i].intra_batch},
+             {"side_by_side_speedup", predicted[i].side_by_side}});
     }
     fmt::print("{}\n", object.dump(2));
     return kSuccess;
@@ -96,11 +98,11 @@ IslandStep step_of(const StrandsOptions& options) {
     shape.context = std::max(shape.context, options.context);
     const auto& point = options.point;
     if (shape.layers < 2 * point.pipeline_ranks)
-        throw UserError(fmt::format("[simulate] --layers {} are fewer than the {} stages of --pp {}", shape.layers,
-                                    2 * point.pipeline_ranks, point.pipeline_ranks));
+        throw UserError(fmt::format("[simulate] --layers {} are fewer than the {} stages of --pp {}",
+                                    shape.layers, 2 * point.pipeline_ranks, point.pipeline_ranks));
     if (options.tp > shape.heads)
-        throw UserError(
-            fmt::format("[simulate] --tp {} is more than the {} heads of {}", options.tp, shape.heads, options.model));
+        throw UserError(fmt::format("[simulate] --tp {} is more than the {} heads of {}", options.tp,
+                                    shape.heads, options.model));
     return {.shape = shape, .tp = options.tp, .context = options.context, .all_ranks = options.all_ranks};
 }
 
@@ -119,11 +121,13 @@ int print_step(const StrandsOptions& options, ScheduleSweep& sweep) {
         fmt::print("{}\n", object.dump(2));
         return kSuccess;
     }
-    fmt::print("simulated: {} of {} layers on {}, tp {} pp {}, {} micro-batches of {} tokens, {:.0f} % communication, "
-               "overlap level {:g}\n{:<20}{:>12}{:>10}\n",
-               options.model, options.layers, options.cluster, options.tp, point.pipeline_ranks,
-               point.micro_batches, options.context, 100 * point.communication_share, point.overlap_level,
-               "schedule", "step s", "speed-up");
+    fmt::print(
+        "simulated: {} of {} layers on {}, tp {} pp {}, {} micro-batches of {} tokens, {:.0f} % "
+        "communication, "
+        "overlap level {:g}\n{:<20}{:>12}{:>10}\n",
+        options.model, options.layers, options.cluster, options.tp, point.pipeline_ranks, point.micro_batches,
+        options.context, 100 * point.communication_share, point.overlap_level, "schedule", "step s",
+        "speed-up");
     for (std::size_t i = 0; i < seconds.size(); ++i)
         if (std::isfinite(seconds[i]))
             fmt::print("{:<20}{:>12.4f}{:>9.3f}x\n", schedule_methods()[i].name, seconds[i],
@@ -175,31 +179,46 @@ void add_simulate_strands(CLI::App& simulate, Context& context) {
     const auto options = std::make_shared<StrandsOptions>();
     CLI::App& verb = *simulate.add_subcommand(
         "strands", "Interleaved micro-batches: published steps beside simulated ones, one set-up, sweeps");
-    auto* step = verb.add_flag("--step", options->step, "One set-up in all schedules, instead of the published steps");
+    auto* step =
+        verb.add_flag("--step", options->step, "One set-up in all schedules, instead of the published steps");
     auto* sweep =
-        verb.add_flag("--sweep", options->sweep, "Sweeps around the set-up, and where interleaving loses")->excludes(step);
+        verb.add_flag("--sweep", options->sweep, "Sweeps around the set-up, and where interleaving loses")
+            ->excludes(step);
     verb.add_option("--model", options->model, "A preset")->capture_default_str();
-    verb.add_option("--layers", options->layers, "Of them")->check(at_least(2))->capture_default_str();
+    verb.add_option("--layers", options->layers, "Of them")
+        ->check(whole_number_between(2, 1024))
+        ->capture_default_str();
     verb.add_option("--cluster", options->cluster, "a40 or a800")->capture_default_str();
-    verb.add_option("--tp", options->tp, "Tensor-parallel ranks")->check(at_least(2))->capture_default_str();
+    verb.add_option("--tp", options->tp, "Tensor-parallel ranks")
+        ->check(whole_number_between(2, 256))
+        ->capture_default_str();
     verb.add_option("--pp", options->point.pipeline_ranks, "Pipeline ranks")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 256))
         ->capture_default_str();
     verb.add_option("--micro-batches", options->point.micro_batches, "Of one sequence each")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 4096))
         ->capture_default_str();
-    verb.add_option("--context", options->context, "Tokens of a sequence")->check(at_least(64))->capture_default_str();
+    verb.add_option("--context", options->context, "Tokens of a sequence")
+        ->check(whole_number_between(64, 1 << 24))
+        ->capture_default_str();
     verb.add_option("--share", options->point.communication_share, "Of communication in a rank's serial work")
         ->check(number_between(0.0, 0.95))
         ->capture_default_str();
     verb.add_option("--overlap", options->point.overlap_level, "1 hides all, 0 nothing, below 0 it harms")
         ->check(number_between(-1.0, 1.0))
         ->capture_default_str();
-    verb.add_option("--schedule", options->schedule, "With --step: this one beside 1f1b, instead of all")->needs(step);
-    verb.add_flag("--all-ranks", options->all_ranks, "A program for every rank instead of one for each pipeline rank");
+    verb.add_option("--schedule", options->schedule, "With --step: this one beside 1f1b, instead of all")
+        ->needs(step);
+    verb.add_flag("--all-ranks", options->all_ranks,
+                  "A program for every rank instead of one for each pipeline rank");
     verb.add_option("--svg", options->pictures, "With --sweep: a folder for pictures")->needs(sweep);
     verb.add_flag("--json", options->json, "Print one JSON object");
-    verb.callback([&context, options] {
+    verb.callback([&context, &verb, options] {
+        if (const auto ignored = given_options(verb, {"--json"});
+            !options->step && !options->sweep && !ignored.empty())
+            throw UserError(
+                fmt::format("[simulate] {} is for --step or --sweep: the published steps are as they are",
+                            fmt::join(ignored, ", ")));
         context.command = [&context, options] { return simulate_strands(context, *options); };
     });
 }

@@ -31,13 +31,37 @@ TEST_F(CliTest, help_names_the_verbs_and_is_a_success) {
 }
 
 TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2) {
-    for (const char* arguments :
-         {"", "valdate", "validate", "validate --colour", "prepare", "prepare x --held-out 2",
-          "prepare x --held-out nan", "prepare x --out y --seed -1", "prepare . --out ''", "simulate", "simulate ge", "simulate geo", "simulate geo --model lama-1b",
-          "simulate geo --model llama-1b --cluster a8000", "simulate geo --model llama-1b --link 3gbt",
-          "simulate strands --cluster a4", "simulate strands --step --schedule strnds",
-          "simulate strands --svg pictures", "simulate strands --schedule strands", "simulate strands --step --sweep",
-          "bench outer --later-rate-mbit 10", "bench outer --later-round 2"}) {
+    for (const char* arguments : {"",
+                                  "valdate",
+                                  "validate",
+                                  "validate --colour",
+                                  "prepare",
+                                  "prepare x --held-out 2",
+                                  "prepare x --held-out nan",
+                                  "prepare x --out y --seed -1",
+                                  "prepare . --out ''",
+                                  "simulate",
+                                  "simulate ge",
+                                  "simulate geo",
+                                  "simulate geo --model lama-1b",
+                                  "simulate geo --model llama-1b --cluster a8000",
+                                  "simulate geo --model llama-1b --link 3gbt",
+                                  "simulate strands --cluster a4",
+                                  "simulate strands --step --schedule strnds",
+                                  "simulate strands --tp 4",
+                                  "simulate strands --step --layers 99999999999999999999",
+                                  "simulate strands --step --micro-batches 1000000",
+                                  "simulate geo --published --sites 5",
+                                  "simulate geo --model llama-1b --sites 1000000",
+                                  "simulate geo --model llama-1b --tokens-per-step 1e300",
+                                  "simulate strands --svg pictures",
+                                  "simulate strands --schedule strands",
+                                  "simulate strands --step --sweep",
+                                  "bench outer --elements 3 --fragments 5 --inner-steps 10",
+                                  "bench exchange --sites 100000",
+                                  "bench exchange --idle 1e300",
+                                  "bench outer --later-rate-mbit 10",
+                                  "bench outer --later-round 2"}) {
         const CommandOutcome outcome = atoll(arguments);
         EXPECT_EQ(outcome.code, 2) << arguments;
         EXPECT_EQ(outcome.output, "") << arguments;
@@ -48,8 +72,10 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
 
 TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
     EXPECT_NE(atoll("simulate ge").errors.find("nearest: geo"), std::string::npos);
-    EXPECT_NE(atoll("simulate strands --step --schedule strnds").errors.find("nearest: strands"), std::string::npos);
-    const CommandOutcome step = atoll("simulate strands --step --tp 2 --pp 2 --layers 8 --micro-batches 4 --json");
+    EXPECT_NE(atoll("simulate strands --step --schedule strnds").errors.find("nearest: strands"),
+              std::string::npos);
+    const CommandOutcome step =
+        atoll("simulate strands --step --tp 2 --pp 2 --layers 8 --micro-batches 4 --json");
     EXPECT_EQ(step.code, 0) << step.errors;
     EXPECT_EQ(nlohmann::json::parse(step.output)["simulated"], true);
     EXPECT_NE(atoll("simulate geo --model lama-1b").errors.find("nearest: llama-1b"), std::string::npos);
@@ -72,7 +98,8 @@ TEST_F(CliTest, validate_prints_a_config_that_reads_back_and_notices_on_standard
               std::string::npos);
     atoll_.write("resolved.toml", outcome.output);
     const RunConfig config =
-        load_config(*make_system_file_system(), {.file = atoll_.path("resolved.toml"), .overrides = {}}).config;
+        load_config(*make_system_file_system(), {.file = atoll_.path("resolved.toml"), .overrides = {}})
+            .config;
     EXPECT_EQ(config.outer.inner_steps, 20);
     EXPECT_EQ(config.train.steps, 40);
     EXPECT_EQ(config.run.directory, "runs/mine");
@@ -97,7 +124,8 @@ TEST_F(CliTest, a_wrong_config_is_reported_whole_with_exit_code_2) {
 TEST_F(CliTest, plan_says_what_hides_behind_what_and_why_and_writes_what_runs_take) {
     const std::string config =
         std::string(std::getenv("ATOLL_SOURCE_DIR")) + "/configs/bench/strands_tp2.toml";
-    const CommandOutcome text = atoll("plan " + config + " --link 1G --ingredients --out plan.json --svg step.svg");
+    const CommandOutcome text =
+        atoll("plan " + config + " --link 1G --ingredients --out plan.json --svg step.svg");
     ASSERT_EQ(text.code, 0) << text.errors;
     for (const char* part :
          {"interleaved: interleaving is predicted to save", "times from: cost model, nothing was measured",
@@ -106,8 +134,7 @@ TEST_F(CliTest, plan_says_what_hides_behind_what_and_why_and_writes_what_runs_ta
     EXPECT_TRUE(std::filesystem::exists(atoll_.path("step.svg")));
     const CommandOutcome machine = atoll("plan " + config + " --link 1G --json");
     const auto json = nlohmann::json::parse(machine.output);
-    EXPECT_EQ(json.at("hash"),
-              nlohmann::json::parse(atoll_.read("plan.json")).at("hash"));
+    EXPECT_EQ(json.at("hash"), nlohmann::json::parse(atoll_.read("plan.json")).at("hash"));
     EXPECT_GT(json.at("predicted_speedup"), 1.2);
     EXPECT_LE(json.at("predicted_speedup"), json.at("attainable"));
     EXPECT_GT(json.at("planning_seconds"), 0);
