@@ -28,7 +28,7 @@ constexpr std::uint32_t kOpeningVersion = 1;
 // lost it does not. Where the system doesn't have one of them, its default or the other remains.
 constexpr const char* kMeasuresRate = "bbr";
 constexpr const char* kKeepsRate = "cubic";
-constexpr double kReached = 0.6;                // of the rate, or it is not the one to keep it
+constexpr double kReached = 0.25;               // of the rate, or it is not the one to keep it
 constexpr double kShortestBusy_seconds = 0.25;  // that shows it
 // The system holds no more than this of what it can't send yet, so that small frames need not wait behind megabytes.
 constexpr int kMostUnsentBytes = 1 << 20;
