@@ -54,14 +54,15 @@ int run(int argc, char** argv) {
     return context.command();
 }
 
+// Not with fmt::print, which throws where nobody reads any more, as when the terminal is gone.
 int run_and_report(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const UserError& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        std::fprintf(stderr, "%s\n", error.what());
         return kWrongInput;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        std::fprintf(stderr, "%s\n", error.what());
         return kRunFailed;
     }
 }

@@ -97,17 +97,18 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace atl
 
+// Not with fmt::print, which throws where nobody reads any more, as when the terminal is gone.
 int main(int argc, char** argv) {
     try {
         return atl::run(argc, argv);
     } catch (const atl::UserError& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        std::fprintf(stderr, "%s\n", error.what());
         return 2;
     } catch (const atl::WorldError& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        std::fprintf(stderr, "%s\n", error.what());
         return atl::kExitAccident;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        std::fprintf(stderr, "%s\n", error.what());
         return 1;
     }
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "config/load_config.h"
+#include "core/child_process.h"
 #include "core/file_system.h"
 #include "support/atoll_commands.h"
 
@@ -68,6 +69,16 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
         EXPECT_NE(outcome.errors, "") << arguments;
     }
     EXPECT_NE(atoll("valdate").errors.find("nearest: validate"), std::string::npos);
+}
+
+// As when the terminal is gone: nothing can be told, neither what was asked for nor why not.
+TEST_F(CliTest, where_nobody_reads_a_command_ends_with_exit_code_1_and_by_no_signal) {
+    ChildProcess process(
+        {.command = {std::string(std::getenv("ATOLL_BINARY_DIR")) + "/atoll", "validate", "--keys"},
+         .output = "/dev/full"});
+    const auto status = process.wait_for(Milliseconds(20'000));
+    ASSERT_TRUE(status.has_value());
+    EXPECT_EQ(to_string(*status), "exit code 1");
 }
 
 TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
