@@ -62,7 +62,8 @@ class OverlapBench {
         }
         if (options_.ingredients) measure_ingredients();
         if (links_.rank != Rank(0)) return std::nullopt;
-        for (std::size_t mode = 0; mode < kModes.size(); ++mode) evaluate(mode);
+        const OpProfile same_turns = profile_of_same_turns();
+        for (std::size_t mode = 0; mode < kModes.size(); ++mode) evaluate(mode, same_turns);
         return std::move(result_);
     }
 
@@ -150,7 +151,7 @@ class OverlapBench {
         return value;
     }
 
-    void evaluate(std::size_t mode) {
+    void evaluate(std::size_t mode, const OpProfile& same_turns) {
         ModeFigures& figures = result_.modes[mode];
         const Candidate& candidate = candidates_[mode];
         for (const auto& step : candidate.steps) figures.step_seconds.push_back(end_of(step));
@@ -158,8 +159,6 @@ class OverlapBench {
         std::vector<Program> programs;
         for (std::int32_t rank = 0; rank < options_.island.parallel.ranks(); ++rank)
             programs.push_back(training_program(options_in(kModes[mode]), Rank(rank)));
-        OpProfile same_turns = result_.profile.profile;
-        for (auto& [key, timing] : serial_timings()) same_turns.ops[key] = timing;
         const VirtualRun run = predict(programs, kModes[mode], result_.profile.profile);
         figures.predicted_seconds = run.step_seconds;
         figures.predicted_same_turns_seconds = predict(programs, kModes[mode], same_turns).step_seconds;
@@ -177,11 +176,15 @@ class OverlapBench {
         return execute_virtually(programs, seconds, mode, OverlapModel(profile.slowdowns));
     }
 
-    std::map<OpKey, OpTiming> serial_timings() {
+    // With what ops took in the serial steps that took turns with the others.
+    OpProfile profile_of_same_turns() {
         std::vector<Program> programs;
         for (std::int32_t rank = 0; rank < options_.island.parallel.ranks(); ++rank)
             programs.push_back(training_program(options_in(ExecutionMode::serial), Rank(rank)));
-        return timings_of_serial_steps(programs, candidate_in(ExecutionMode::serial).steps);
+        OpProfile profile = result_.profile.profile;
+        const auto& steps = candidate_in(ExecutionMode::serial).steps;
+        for (const auto& [key, timing] : timings_of_serial_steps(programs, steps)) profile.ops[key] = timing;
+        return profile;
     }
 
     // What of a serial step goes where, and what could be gained.
