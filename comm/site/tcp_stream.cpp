@@ -29,7 +29,7 @@ constexpr std::uint32_t kOpeningVersion = 1;
 constexpr const char* kMeasuresRate = "bbr";
 constexpr const char* kKeepsRate = "cubic";
 constexpr double kReached = 0.25;               // of the rate, or it is not the one to keep it
-constexpr double kShortestBusy_seconds = 0.25;  // that shows it
+constexpr double kShortestBusySeconds = 0.25;  // that shows it
 // The system holds no more than this of what it can't send yet, so that small frames need not wait behind megabytes.
 constexpr int kMostUnsentBytes = 1 << 20;
 constexpr Milliseconds kConnectSlice{20};
@@ -172,7 +172,7 @@ void TcpStream::set_send_rate(double bytes_per_second) {
     const TcpProgress now = tcp_progress(descriptor_);
     const double busy_seconds = now.busy_seconds - limited_since_.busy_seconds;
     const double sent_bytes = now.acknowledged_bytes - limited_since_.acknowledged_bytes;
-    if (keeps_rate_ && busy_seconds >= kShortestBusy_seconds)
+    if (keeps_rate_ && busy_seconds >= kShortestBusySeconds)
         keeps_rate_ = sent_bytes > kReached * lowest_rate_ * busy_seconds;
     limited_since_ = now;
     // What others leave when they are done is not reached at once.

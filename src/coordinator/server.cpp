@@ -110,8 +110,7 @@ class CoordinatorServer::Loop {
             std::vector<std::string> problems = error.problems();
             problems.push_back(
                 "these settings were changed by `atoll set` in an earlier part of the run and do not fit the "
-                "config "
-                "file as it is now: change that back, or begin another run with another --run-dir");
+                "config file as it is now: change that back, or begin another run with another --run-dir");
             throw UserError(problems);
         }
     }

@@ -14,7 +14,7 @@
 namespace atl {
 namespace {
 
-// Of names like atoll-PURPOSE-NAMESPACE-PID-XXXXXX, up to the PID.
+// Of names like atoll-PURPOSE-NAMESPACE-PID-a1B2c3, up to the PID.
 std::string shared_prefix(std::string_view purpose) {
     struct stat pid_namespace {};
     ::stat("/proc/self/ns/pid", &pid_namespace);

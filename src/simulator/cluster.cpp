@@ -20,8 +20,7 @@ const std::vector<Cluster>& published_clusters() {
          .provenance =
              "64 A40, 8 a node on PCIe, 100 Gbit/s InfiniBand a node (Wang et al., DHelix, second-hand); "
              "peak and memory rate of the data sheet; PCIe's rate assumed; efficiency from the published 55 "
-             "% of "
-             "communication",
+             "% of communication",
          .accelerators = 64,
          .accelerators_per_node = 8,
          .peak_flops_per_second = 149.7e12,
@@ -30,11 +29,10 @@ const std::vector<Cluster>& published_clusters() {
          .intra_node = {.bytes_per_second = 20e9, .latency_seconds = 10e-6},
          .inter_node = {.bytes_per_second = 12.5e9 / 8, .latency_seconds = 15e-6}},
         {.name = "a800",
-         .provenance =
-             "64 A800, 8 a node on NVLink at 400 GB/s, 200 Gbit/s InfiniBand (Wang et al., DHelix, "
-             "second-hand), "
-             "four adapters a node assumed; peak and memory rate of the data sheet; efficiency from the "
-             "published 10 % of communication",
+         .provenance = "64 A800, 8 a node on NVLink at 400 GB/s, 200 Gbit/s InfiniBand (Wang et al., DHelix, "
+                       "second-hand), four adapters a node assumed; peak and memory rate of the data sheet; "
+                       "efficiency from the "
+                       "published 10 % of communication",
          .accelerators = 64,
          .accelerators_per_node = 8,
          .peak_flops_per_second = 312e12,
