@@ -59,10 +59,10 @@ int run_and_report(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const UserError& error) {
-        std::fprintf(stderr, "%s\n", error.what());
+        std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);
         return kWrongInput;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
+        std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);
         return kRunFailed;
     }
 }

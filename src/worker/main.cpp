@@ -102,13 +102,13 @@ int main(int argc, char** argv) {
     try {
         return atl::run(argc, argv);
     } catch (const atl::UserError& error) {
-        std::fprintf(stderr, "%s\n", error.what());
+        std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);
         return 2;
     } catch (const atl::WorldError& error) {
-        std::fprintf(stderr, "%s\n", error.what());
+        std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);
         return atl::kExitAccident;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
+        std::fputs(fmt::format("{}\n", error.what()).c_str(), stderr);
         return 1;
     }
 }
