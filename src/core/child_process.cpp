@@ -138,7 +138,7 @@ void ChildProcess::send_signal(int signal) {
 
 void ChildProcess::kill_and_reap() {
     if (pid_ <= 0 || poll()) return;
-    ::kill(pid_, SIGKILL);
+    ::kill(-pid_, SIGKILL);  // its process group: what it started goes with it
     int status = 0;
     ::waitpid(pid_, &status, 0);
     status_ = decode(status);

@@ -1,8 +1,9 @@
 // A process that this one started, watches and ends.
 //
-// Ownership: the object owns the process; destroying it kills and reaps a child that still runs. Children die with
-// their parent (parent-death signal), however that ends, and have a process group of their own. Threads: one thread at a time; with die_with_parent the
-// thread that started the child must outlive it. Errors: StorageError when the program can't be started.
+// Ownership: the object owns the process; destroying it kills a child that still runs, with what that has started, and
+// reaps it. Children die with their parent (parent-death signal), however that ends, and have a process group of their
+// own. Threads: one thread at a time; with die_with_parent the thread that started the child must outlive it. Errors:
+// StorageError when the program can't be started.
 #pragma once
 
 #include <sys/types.h>

@@ -99,7 +99,7 @@ TEST_F(SupervisorTest, a_group_that_comes_back_too_late_is_not_waited_for) {
     options.patience = Milliseconds(50);
     EXPECT_EQ(
         supervise(
-            {shell_group({"echo x >> " + file("starts") + "; [ $START = 0 ] && kill -9 $$; sleep 1000"}, 3),
+            {shell_group({"echo x >> " + file("starts") + "; [ $START = 0 ] && kill -9 $$; exec sleep 1000"}, 3),
              leader},
             options, log_),
         0);

@@ -2,7 +2,10 @@
 #include "core/child_process.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/file_system.h"
@@ -49,6 +52,21 @@ TEST(ChildProcess, is_killed_when_its_owner_goes) {
         EXPECT_EQ(::kill(pid, 0), 0);
     }
     EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+TEST(ChildProcess, what_it_started_is_killed_with_it) {
+    int ends[2];  // the child's child keeps the writing end open for as long as it lives
+    ASSERT_EQ(::pipe(ends), 0);
+    const test::TemporaryDirectory directory;
+    const auto ready = directory.path() / "ready";
+    {
+        const ChildProcess child({.command = {"sh", "-c", "sleep 100 & : > " + ready.string() + "; wait"}});
+        while (!std::filesystem::exists(ready)) ::sched_yield();
+    }
+    ::close(ends[1]);
+    pollfd all_gone{ends[0], POLLIN, 0};
+    EXPECT_EQ(::poll(&all_gone, 1, static_cast<int>(kPatience.count())), 1);
+    ::close(ends[0]);
 }
 
 }  // namespace
