@@ -170,6 +170,7 @@ void Endpoint::accept(Frame frame) {
         case FrameKind::credit:
             return accept_credit(*link, frame);
         case FrameKind::goodbye:
+            link->left = frame.from_incarnation;
             return take_down(*link, "said goodbye");
         default:
             break;
@@ -188,7 +189,7 @@ void Endpoint::accept_hello(const Frame& frame) {
         link->peer.site = frame.from;
         link->any_incarnation = true;
     }
-    const bool acceptable = hello && link != nullptr &&
+    const bool acceptable = hello && link != nullptr && link->left != frame.from_incarnation &&
                             (link->any_incarnation || link->peer.incarnation == frame.from_incarnation);
     if (!acceptable) {
         ++counters_of(frame.from).frames_stale;

@@ -60,6 +60,7 @@ class Endpoint {
     struct Link {
         Peer peer;  // incarnation: the one listed, or the one that said hello
         bool any_incarnation = false;
+        Incarnation left;  // said goodbye: a hello of it that comes later was overtaken
         bool is_up = false;
         bool was_refused_credit = false;
         std::uint64_t nonce = 1;       // of this side's view of the connection

@@ -14,32 +14,46 @@ bool is_bulk(FrameKind kind) {
 
 }  // namespace
 
-bool Outlet::attach(std::int32_t lane, const Stream& stream) {
+bool Outlet::attach(std::int32_t lane, Incarnation process, const Stream& stream) {
     const std::scoped_lock lock(mutex_);
-    const auto known = lanes_.find(lane);
-    if (known == lanes_.end()) {
-        lanes_[lane] = stream;
-        return true;
+    const bool is_of_lanes = !lanes_.empty() && process == process_;
+    if (is_of_lanes && lanes_.try_emplace(lane, stream).second) return true;
+    const bool replaces = is_of_lanes || (lane == 0 && !lanes_.empty());
+    if (replaces) {
+        for (const auto& [number, old] : lanes_) old->end("another connection took its place");
+        lanes_.clear();
+        urgent_.clear();
+        bulk_.clear();
     }
-    for (const auto& [number, old] : lanes_) old->end("another connection took its place");
-    lanes_ = {{lane, stream}};
-    urgent_.clear();
-    bulk_.clear();
+    Stream& place = waiting_[process][lane];
+    if (place) place->end("another connection took its place");
+    place = stream;
+    if (lane == 0) {
+        lanes_ = std::move(waiting_.extract(process).mapped());
+        process_ = process;
+    }
     changed_.notify_all();
-    return false;
+    return !replaces;
 }
 
 void Outlet::detach(const Stream& stream, const std::string& why, const std::function<void()>& ended) {
     const std::scoped_lock lock(mutex_);
-    const bool is_lane =
-        std::ranges::any_of(lanes_, [&](const auto& entry) { return entry.second == stream; });
-    if (!is_lane) return;
+    const auto is_it = [&](const auto& entry) { return entry.second == stream; };
+    for (auto& [process, lanes] : waiting_) std::erase_if(lanes, is_it);
+    std::erase_if(waiting_, [](const auto& entry) { return entry.second.empty(); });
+    changed_.notify_all();
+    if (std::ranges::none_of(lanes_, is_it)) return;
     for (const auto& [number, each] : lanes_) each->end(why);
     lanes_.clear();
     urgent_.clear();
     bulk_.clear();
-    changed_.notify_all();
     ended();
+}
+
+bool Outlet::is_waiting(const Stream& stream) const {
+    return std::ranges::any_of(waiting_, [&](const auto& process) {
+        return std::ranges::any_of(process.second, [&](const auto& entry) { return entry.second == stream; });
+    });
 }
 
 double Outlet::round_trip_seconds() const {
@@ -79,7 +93,7 @@ std::optional<OutgoingFrame> Outlet::next(std::int32_t lane, const Stream& strea
         return known != lanes_.end() && known->second == stream;
     };
     const auto has_work = [&] { return !bulk_.empty() || (lane == 0 && !urgent_.empty()); };
-    changed_.wait_until(lock, deadline, [&] { return !is_lane() || has_work(); });
+    changed_.wait_until(lock, deadline, [&] { return is_lane() ? has_work() : !is_waiting(stream); });
     if (!is_lane() || !has_work()) return {};
     auto& queue = lane == 0 && !urgent_.empty() ? urgent_ : bulk_;
     OutgoingFrame frame = std::move(queue.front());

@@ -22,7 +22,7 @@ namespace atl {
 namespace {
 
 constexpr std::uint32_t kOpeningMagic = 0x534C5441;  // "ATLS"
-constexpr std::uint32_t kOpeningVersion = 1;
+constexpr std::uint32_t kOpeningVersion = 2;
 // BBR sends at the rate that it has measured whatever is lost by chance, but it looks for more than it is told to send and
 // pauses for a fifth of a second every ten. At a rate that is known CUBIC does neither, where it reaches it: where much is
 // lost it does not. Where the system doesn't have one of them, its default or the other remains.
@@ -39,8 +39,9 @@ struct WireOpening {
     std::uint32_t version = kOpeningVersion;
     std::int32_t site = 0;
     std::int32_t lane = 0;
+    std::uint64_t incarnation = 0;
 };
-static_assert(sizeof(WireOpening) == 16);
+static_assert(sizeof(WireOpening) == 24);
 
 struct Addresses {
     explicit Addresses(const std::string& address, bool to_listen) {
@@ -112,7 +113,8 @@ TcpStream::~TcpStream() {
 std::optional<StreamOpening> TcpStream::open(const StreamOpening& own, Milliseconds silence) {
     const timeval limit{silence.count() / 1000, silence.count() % 1000 * 1000};
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    const WireOpening mine{.site = own.site.value(), .lane = own.lane};
+    const WireOpening mine{
+        .site = own.site.value(), .lane = own.lane, .incarnation = own.incarnation.value()};
     WireOpening theirs;
     if (!send(std::as_bytes(std::span(&mine, 1)), {})) return {};
     if (!receive(std::as_writable_bytes(std::span(&theirs, 1)))) return {};
@@ -120,7 +122,7 @@ std::optional<StreamOpening> TcpStream::open(const StreamOpening& own, Milliseco
         end("who connected is no site of this release");
         return {};
     }
-    return StreamOpening{SiteId(theirs.site), theirs.lane};
+    return StreamOpening{SiteId(theirs.site), theirs.lane, Incarnation(theirs.incarnation)};
 }
 
 // A receive ends with what has come when nothing more comes for the socket's timeout: nothing at all is silence.

@@ -18,6 +18,7 @@ namespace atl {
 struct StreamOpening {
     SiteId site;
     std::int32_t lane = 0;  // which of several connections between the two
+    Incarnation incarnation;
 };
 
 // Since the connection was made.

@@ -50,6 +50,7 @@ class TcpTransport final : public SiteTransport {
         std::string dials;  // empty: it was accepted
         SiteId site;        // dialled sessions know it before the peer has said so
         std::int32_t lane = 0;
+        Incarnation peer;  // the process at the other end
         std::mutex mutex;
         std::shared_ptr<TcpStream> connection;  // these two are set once each, under the mutex
         Outlet::Stream stream;                  // what frames go over
@@ -273,9 +274,10 @@ void TcpTransport::serve(Session& session) {
         if (stop_ || !connection) return;
         session.connection = std::move(connection);
     }
-    const auto opening = session.connection->open({self(), session.lane}, tcp_.silence);
+    const auto opening = session.connection->open({self(), session.lane, incarnation()}, tcp_.silence);
     if (!opening || stop_ || (dialled && opening->site != session.site)) return;
     session.site = opening->site;
+    session.peer = opening->incarnation;
     if (!dialled) session.lane = opening->lane;
     if (make_stream(session)) serve_open(session, outlet_of(session.site));
 }
@@ -292,7 +294,7 @@ bool TcpTransport::make_stream(Session& session) {
 void TcpTransport::serve_open(Session& session, Outlet& outlet) {
     session.was_open = true;
     const Outlet::Stream& stream = session.stream;
-    const bool is_first = outlet.attach(session.lane, stream);
+    const bool is_first = outlet.attach(session.lane, session.peer, stream);
     // In either case the next hello is due now.
     if (!is_first || session.lane == 0)
         endpoint_.disconnected(session.site, "another connection took its place");

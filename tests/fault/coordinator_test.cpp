@@ -174,6 +174,25 @@ class Pair {
     std::vector<Site> sites_;
 };
 
+// A coordinator on a thread of this process, until its run ends or the test has failed.
+class RunningServer {
+  public:
+    explicit RunningServer(CoordinatorServer& server)
+        : server_(server), thread_([this] { exit_code_ = server_.run(); }) {}
+    ~RunningServer() {
+        if (thread_.joinable()) server_.request_stop();  // it may wait for what does not come
+    }
+    int join() {
+        thread_.join();
+        return exit_code_;
+    }
+
+  private:
+    CoordinatorServer& server_;
+    int exit_code_ = -1;
+    std::jthread thread_;
+};
+
 class Coordinator : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -216,8 +235,7 @@ class Coordinator : public ::testing::Test {
 TEST_F(Coordinator, brings_two_sites_to_the_end_of_their_run) {
     ServerOptions options = server_options();
     CoordinatorServer server(options, clock_, log_);
-    int exit_code = -1;
-    std::jthread thread([&] { exit_code = server.run(); });
+    RunningServer running(server);
     Pair pair(config_, directory_.path());
     std::string status;
     pair.run([&] {
@@ -226,8 +244,8 @@ TEST_F(Coordinator, brings_two_sites_to_the_end_of_their_run) {
         }
         return pair.all_stopped();
     });
-    thread.join();
-    EXPECT_EQ(exit_code, 0);
+    ASSERT_TRUE(pair.all_stopped());
+    EXPECT_EQ(running.join(), 0);
     EXPECT_EQ(pair.exit_code(0), 0);
     EXPECT_EQ(pair.exit_code(1), 0);
     EXPECT_EQ(pair.state(0).round(), Round(4));
@@ -238,7 +256,7 @@ TEST_F(Coordinator, stays_for_the_last_evaluation_however_long_it_takes) {
     ServerOptions options = server_options();
     options.farewell = Milliseconds(50);
     CoordinatorServer server(options, clock_, log_);
-    std::jthread thread([&] { server.run(); });
+    const RunningServer running(server);
     Pair pair(config_, directory_.path());
     pair.evaluation_time = 20 * options.farewell;
     pair.run([&] { return pair.all_stopped(); });
@@ -329,7 +347,7 @@ TEST_F(Coordinator, refuses_a_wrong_setting_and_goes_on_as_before) {
     ServerOptions options = server_options();
     options.config = config_;
     CoordinatorServer server(options, clock_, log_);
-    std::jthread thread([&] { server.run(); });
+    const RunningServer running(server);
     const std::string answer =
         request_changes(server.address(), {"outer.inner_steps=0", "model.layers=3"}, kPatience);
     EXPECT_NE(answer.find("\"accepted\":false"), std::string::npos) << answer;
@@ -342,7 +360,7 @@ TEST_F(Coordinator, refuses_a_wrong_setting_and_goes_on_as_before) {
 
 TEST_F(Coordinator, names_a_site_that_vanishes_and_the_other_goes_on_alone) {
     CoordinatorServer server(server_options(), clock_, log_);
-    std::jthread thread([&] { server.run(); });
+    const RunningServer running(server);
     Pair pair(config_, directory_.path());
     pair.run([&] { return pair.state(0).round() >= Round(1); });
     const TimePoint gone = clock_.now();
@@ -359,7 +377,7 @@ TEST_F(Coordinator, names_a_site_that_vanishes_and_the_other_goes_on_alone) {
 
 TEST_F(Coordinator, a_site_with_another_configuration_is_refused_and_told_both_values) {
     CoordinatorServer server(server_options(), clock_, log_);
-    std::jthread thread([&] { server.run(); });
+    const RunningServer running(server);
     RunConfig other = config_;
     other.outer.inner_steps = 4;
     Pair pair(other, directory_.path());
@@ -367,7 +385,6 @@ TEST_F(Coordinator, a_site_with_another_configuration_is_refused_and_told_both_v
     EXPECT_EQ(pair.exit_code(0), 2);
     EXPECT_EQ(pair.state(0).view().refusal,
               "outer.inner_steps differs: the coordinator has 3, site \"alpha\" has 4");
-    server.request_stop();
 }
 
 TEST_F(Coordinator, refuses_to_start_beside_another_one_of_the_same_run) {

@@ -1,11 +1,13 @@
 // A peer that is killed with SIGKILL, as an operating system does it: seen at once, and its successor is heard.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "comm/site/make_transport.h"
+#include "comm/site/zmq_transport.h"
 #include "support/site_transport.h"
 
 namespace atl {
@@ -35,6 +37,7 @@ class ChildSite {
 
   private:
     [[noreturn]] void live() const {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it never ends by itself
         std::string address(100, '\0');
         const ssize_t length = read(pipe_[0], address.data(), address.size());
         address.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
@@ -54,7 +57,7 @@ class ChildSite {
 
 class KilledPeer : public testing::TestWithParam<std::string> {};
 
-TEST_P(KilledPeer, sigkill_in_the_middle_of_sending_is_seen_within_300_ms) {
+TEST_P(KilledPeer, sigkill_in_the_middle_of_sending_is_seen_before_silence_would_tell) {
     ChildSite child(GetParam());
     const auto transport = make_network_transport(GetParam(), transport_options(0), {});
     transport->set_peers({{SiteId(1), Incarnation(), ""}});
@@ -64,7 +67,9 @@ TEST_P(KilledPeer, sigkill_in_the_middle_of_sending_is_seen_within_300_ms) {
     const TimePoint killed = clock.now();
     child.die();
     ASSERT_TRUE(wait_for(*transport, PeerEvent::Kind::lost));
-    EXPECT_LE(seconds(clock.now() - killed), 0.3);
+    const double seen_after = seconds(clock.now() - killed);
+    std::printf("a killed peer is seen after %.3f s\n", seen_after);
+    EXPECT_LT(seen_after, seconds(ZmqOptions().silence));  // the shortest of all kinds
     EXPECT_EQ(transport->send(packet_frame(1, "x")), SendResult::not_connected);
 
     const auto successor = make_network_transport(GetParam(), transport_options(1, 78), {});

@@ -231,19 +231,16 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SiteTransportTest,
                          [](const auto& info) { return info.param; });
 
 // Two endpoints without a wire: what lies in one's outbox is received by the other.
-TEST(Endpoint, what_the_system_has_not_taken_yet_holds_back_further_sends_and_nothing_else_does) {
-    constexpr std::int64_t kLimit = 1000;
-    Endpoint one(
-        transport_options(0), [] {}, kLimit);
-    Endpoint other(transport_options(1), [] {});
-    one.set_peers({{SiteId(1), Incarnation(), ""}});
-    other.set_peers({{SiteId(0), Incarnation(), ""}});
-    const auto carry = [](Endpoint& from, Endpoint& to) {
-        for (OutgoingFrame& frame : from.drain_outbox()) {
-            to.receive(from.options().self, frame.head, frame.body);
-            from.written(frame.to, frame.wire_bytes());
-        }
-    };
+void carry(Endpoint& from, Endpoint& to) {
+    for (OutgoingFrame& frame : from.drain_outbox()) {
+        to.receive(from.options().self, frame.head, frame.body);
+        from.written(frame.to, frame.wire_bytes());
+    }
+}
+
+void introduce(Endpoint& one, Endpoint& other) {
+    one.set_peers({{other.options().self, Incarnation(), ""}});
+    other.set_peers({{one.options().self, Incarnation(), ""}});
     const SystemClock clock;
     for (int turn = 0; turn < 4; ++turn) {
         one.tick(clock.now());
@@ -251,6 +248,14 @@ TEST(Endpoint, what_the_system_has_not_taken_yet_holds_back_further_sends_and_no
         other.tick(clock.now());
         carry(other, one);
     }
+}
+
+TEST(Endpoint, what_the_system_has_not_taken_yet_holds_back_further_sends_and_nothing_else_does) {
+    constexpr std::int64_t kLimit = 1000;
+    Endpoint one(
+        transport_options(0), [] {}, kLimit);
+    Endpoint other(transport_options(1), [] {});
+    introduce(one, other);
     const Frame frame = packet_frame(1, std::string(900, 'x'));
     ASSERT_EQ(one.send(frame), SendResult::accepted);
     ASSERT_EQ(one.send(frame), SendResult::accepted);
@@ -263,6 +268,26 @@ TEST(Endpoint, what_the_system_has_not_taken_yet_holds_back_further_sends_and_no
     ASSERT_TRUE(event);
     EXPECT_EQ(std::get<PeerEvent>(*event).kind, PeerEvent::Kind::writable);
     EXPECT_EQ(one.send(frame), SendResult::accepted);
+}
+
+TEST(Endpoint, who_has_said_goodbye_is_not_heard_again) {
+    Endpoint one(transport_options(0), [] {});
+    Endpoint leaving(transport_options(1), [] {});
+    introduce(one, leaving);
+    leaving.say_goodbye();
+    carry(leaving, one);
+    ASSERT_EQ(one.send(packet_frame(1, "too late")), SendResult::not_connected);
+    // Before it is gone it still answers.
+    const SystemClock clock;
+    for (int turn = 0; turn < 4; ++turn) {
+        one.tick(clock.after(Milliseconds(10'000)));
+        carry(one, leaving);
+        carry(leaving, one);
+    }
+    EXPECT_EQ(one.send(packet_frame(1, "for nobody")), SendResult::not_connected);
+    Endpoint successor(transport_options(1, 2), [] {});
+    introduce(one, successor);
+    EXPECT_EQ(one.send(packet_frame(1, "for its successor")), SendResult::accepted);
 }
 
 TEST(ZmqTransport, an_occupied_port_is_a_clear_error_of_the_user) {

@@ -1,0 +1,109 @@
+// Which connections to a peer frames go out on, whatever order they come and end in.
+#include "comm/site/outlet.h"
+
+#include <gtest/gtest.h>
+
+#include "support/site_transport.h"
+
+namespace atl {
+namespace {
+
+class SilentStream final : public FrameStream {
+  public:
+    bool receive(std::span<std::byte>) override { return false; }
+    bool send(std::span<const std::byte>, std::span<const std::byte>) override { return why_.empty(); }
+    double round_trip_seconds() const override { return 0; }
+    std::int64_t unacknowledged_bytes() const override { return 0; }
+    void end(const std::string& why) override {
+        if (why_.empty()) why_ = why;
+    }
+    std::string why() const override { return why_; }
+
+  private:
+    std::string why_;
+};
+
+OutgoingFrame bulk_frame() {
+    return {.to = SiteId(1), .kind = FrameKind::packet, .head = {}, .body = {}};
+}
+
+class OutletTest : public testing::Test {
+  protected:
+    Outlet::Stream attach(std::int32_t lane, std::uint64_t process) {
+        const auto stream = std::make_shared<SilentStream>();
+        was_first_ = outlet_.attach(lane, Incarnation(process), stream);
+        return stream;
+    }
+    // Is the end of it the end of the connection?
+    bool ends_all(const Outlet::Stream& stream) {
+        bool ended = false;
+        outlet_.detach(stream, "gone", [&] { ended = true; });
+        return ended;
+    }
+    bool carries(std::int32_t lane, const Outlet::Stream& stream) {
+        outlet_.add(bulk_frame());
+        return outlet_.next(lane, stream, clock_.now()).has_value();
+    }
+
+    Outlet outlet_;
+    SystemClock clock_;
+    bool was_first_ = false;
+};
+
+TEST_F(OutletTest, the_end_of_one_lane_is_the_end_of_all) {
+    const auto first = attach(0, 7), second = attach(1, 7);
+    EXPECT_TRUE(outlet_.is_open());
+    EXPECT_TRUE(ends_all(second));
+    EXPECT_EQ(first->why(), "gone");
+    EXPECT_FALSE(outlet_.is_open());
+    EXPECT_FALSE(ends_all(first));
+}
+
+TEST_F(OutletTest, lanes_that_come_before_the_first_carry_frames_once_that_is_there) {
+    const auto second = attach(1, 7);
+    EXPECT_TRUE(was_first_);
+    EXPECT_FALSE(outlet_.is_open());
+    EXPECT_FALSE(carries(1, second));
+    attach(0, 7);
+    EXPECT_TRUE(was_first_);
+    EXPECT_TRUE(carries(1, second));
+}
+
+TEST_F(OutletTest, a_late_lane_of_a_process_that_is_gone_leaves_its_successors_alone) {
+    EXPECT_TRUE(ends_all(attach(0, 7)));
+    const auto late = attach(2, 7);
+    const auto first = attach(0, 8), second = attach(2, 8);
+    EXPECT_FALSE(carries(2, late));
+    EXPECT_FALSE(ends_all(late));
+    const auto later_still = attach(1, 7);
+    EXPECT_FALSE(ends_all(later_still));
+    EXPECT_EQ(first->why() + second->why(), "");
+    EXPECT_TRUE(outlet_.is_open());
+    EXPECT_TRUE(carries(2, second));
+}
+
+TEST_F(OutletTest, a_new_process_takes_the_place_of_the_one_before) {
+    const auto first = attach(0, 7), second = attach(1, 7);
+    const auto successor = attach(0, 8);
+    EXPECT_FALSE(was_first_) << "frames may be lost";
+    EXPECT_NE(first->why(), "");
+    EXPECT_NE(second->why(), "");
+    EXPECT_FALSE(ends_all(first));
+    EXPECT_FALSE(ends_all(second));
+    EXPECT_TRUE(carries(0, successor));
+}
+
+TEST_F(OutletTest, a_lane_that_is_made_again_means_that_the_others_end_too) {
+    const auto first = attach(0, 7), second = attach(1, 7);
+    const auto again = attach(1, 7);
+    EXPECT_FALSE(was_first_);
+    EXPECT_NE(first->why(), "");
+    EXPECT_NE(second->why(), "");
+    EXPECT_FALSE(outlet_.is_open());
+    attach(0, 7);
+    EXPECT_TRUE(was_first_);
+    EXPECT_TRUE(carries(1, again));
+}
+
+}  // namespace
+}  // namespace atl
