@@ -4,19 +4,18 @@
 
 namespace atl {
 
-FluidExecution::FluidExecution(const ExecutionGraph& graph, const std::vector<Program>& programs,
-                               const OverlapModel& overlap)
+FluidExecution::FluidExecution(const ExecutionGraph& graph,
+                               const std::vector<std::vector<std::size_t>>& successors,
+                               const std::vector<std::vector<OpClass>>& classes, const OverlapModel& overlap)
     : graph_(graph),
-      programs_(programs),
+      successors_(successors),
+      classes_(classes),
       overlap_(overlap),
-      successors_(graph.nodes.size()),
       states_(graph.nodes.size()),
-      running_(programs.size()),
+      running_(classes.size()),
       times_(graph.nodes.size()) {
-    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node)
         states_[node].waits_for = graph.predecessors[node].size();
-        for (const auto earlier : graph.predecessors[node]) successors_[earlier].push_back(node);
-    }
 }
 
 std::vector<OpTime> FluidExecution::run() {
@@ -75,12 +74,13 @@ double FluidExecution::rate_of(std::size_t node) const {
     double slowest = 1;
     for (const auto& [program, op] : graph_.nodes[node].ops) {
         double rate = 1;
-        const auto mine = class_of(programs_[program].op(op));
+        const auto& classes = classes_[program];
+        const auto& mine = classes[static_cast<std::size_t>(op.value())];
         for (const auto other : running_[program]) {
             if (other == node) continue;
             const auto& ops = graph_.nodes[other].ops;
             const auto here = std::ranges::find(ops, program, &RankOp::program);
-            rate /= overlap_.slowdown(mine, class_of(programs_[program].op(here->op)));
+            rate /= overlap_.slowdown(mine, classes[static_cast<std::size_t>(here->op.value())]);
         }
         slowest = std::min(slowest, rate);
     }

@@ -16,9 +16,9 @@ namespace atl {
 
 class FluidExecution {
   public:
-    // All three outlive it. The graph has no cycle.
-    FluidExecution(const ExecutionGraph& graph, const std::vector<Program>& programs,
-                   const OverlapModel& overlap);
+    // All of them outlive it. The graph has no cycle.
+    FluidExecution(const ExecutionGraph& graph, const std::vector<std::vector<std::size_t>>& successors,
+                   const std::vector<std::vector<OpClass>>& classes, const OverlapModel& overlap);
 
     void set_work(std::size_t node, double seconds) { states_[node].work_left = seconds; }
     std::vector<OpTime> run();  // [node]; once
@@ -48,9 +48,9 @@ class FluidExecution {
     double rate_of(std::size_t node) const;
 
     const ExecutionGraph& graph_;
-    const std::vector<Program>& programs_;
+    const std::vector<std::vector<std::size_t>>& successors_;  // [node]
+    const std::vector<std::vector<OpClass>>& classes_;         // [program][op]
     const OverlapModel& overlap_;
-    std::vector<std::vector<std::size_t>> successors_;
     std::vector<NodeState> states_;
     std::vector<std::vector<std::size_t>> running_;  // [program]: nodes with work
     std::priority_queue<End, std::vector<End>, std::greater<>> ends_;

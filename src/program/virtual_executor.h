@@ -10,13 +10,13 @@
 // that rank is over, and takes the longer of the two durations. The op ends, for those that wait for it, when its transfer and all earlier ops of its resource have ended.
 //
 // Errors: programs that deadlock fail a check that names an op of the cycle. Cost: O(ops + edges), with an overlap model
-// O(log ops) more an op.
+// O(log ops) more an op. Most of it is what doesn't depend on times: a VirtualExecutor does that once for many runs.
 #pragma once
 
 #include <array>
 #include <vector>
 
-#include "program/execution_mode.h"
+#include "program/execution_graph.h"
 #include "program/op_time.h"
 #include "program/overlap_model.h"
 #include "program/program.h"
@@ -29,7 +29,23 @@ struct VirtualRun {
     double step_seconds = 0;                                   // when the last op ends
 };
 
-// op_seconds[program][op]: from the cost model or a profile.
+class VirtualExecutor {
+  public:
+    VirtualExecutor(const std::vector<Program>& programs, ExecutionMode mode);
+
+    VirtualRun run(const std::vector<std::vector<double>>& op_seconds,
+                   const OverlapModel& overlap = {}) const;
+
+  private:
+    VirtualRun run_of(const std::vector<OpTime>& times) const;
+
+    ExecutionGraph graph_;
+    std::vector<std::size_t> order_;                    // of its nodes
+    std::vector<std::vector<std::size_t>> successors_;  // [node]
+    std::vector<std::vector<OpClass>> classes_;         // [program][op]
+};
+
+// Once. op_seconds[program][op]: from the cost model or a profile.
 VirtualRun execute_virtually(const std::vector<Program>& programs,
                              const std::vector<std::vector<double>>& op_seconds,
                              ExecutionMode mode = ExecutionMode::event, const OverlapModel& overlap = {});

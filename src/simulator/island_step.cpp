@@ -49,22 +49,35 @@ double IslandStep::tokens_per_rank() const {
     return static_cast<double>(context) * micro_batches / (tp * pp * cp);
 }
 
-StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, const MachineRates& rates) {
-    ATOLL_CHECK_EQ(table.pipeline.ranks, step.pp);
+std::vector<StepOps> emit_island_step(const IslandStep& step, const PipelineShape& pipeline) {
+    ATOLL_CHECK_EQ(pipeline.ranks, step.pp);
     ATOLL_CHECK_EQ(step.context % step.cp, 0, "tokens of a part");
     const ParallelShape parallel{.tp = step.tp,
                                  .pp = step.pp,
                                  .dp = step.dp,
-                                 .chunks = table.pipeline.chunks,
-                                 .placement = table.pipeline.placement};
-    StepWork work;
+                                 .chunks = pipeline.chunks,
+                                 .placement = pipeline.placement};
+    std::vector<StepOps> ops;
     for (std::int32_t rank = 0; rank < parallel.ranks(); ++rank) {
         const auto place = place_of(parallel, Rank(rank));
-        if (!step.all_ranks && (place.tp > 0 || place.dp > 0)) continue;
-        work.programs.push_back(expand(emit(step, parallel, Rank(rank)), table));
+        if (step.all_ranks || (place.tp == 0 && place.dp == 0))
+            ops.push_back(emit(step, parallel, Rank(rank)));
+    }
+    return ops;
+}
+
+StepWork make_step_work(const std::vector<StepOps>& ops, const ScheduleTable& table,
+                        const MachineRates& rates) {
+    StepWork work;
+    for (const StepOps& rank : ops) {
+        work.programs.push_back(expand(rank, table));
         work.seconds.push_back(predicted_seconds(work.programs.back(), rates));
     }
     return work;
+}
+
+StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, const MachineRates& rates) {
+    return make_step_work(emit_island_step(step, table.pipeline), table, rates);
 }
 
 double compute_seconds(const StepWork& work) {
@@ -75,13 +88,14 @@ double communication_seconds(const StepWork& work) {
     return work.link_factor * greatest_seconds(work, communicates);
 }
 
-double step_seconds(const StepWork& work, ExecutionMode mode, const OverlapModel& overlap) {
+double step_seconds(StepWork& work, ExecutionMode mode, const OverlapModel& overlap) {
     auto seconds = work.seconds;
     for (std::size_t i = 0; i < work.programs.size(); ++i)
         for (const auto& op : work.programs[i].ops)
             seconds[i][static_cast<std::size_t>(op.id.value())] *=
                 communicates(op) ? work.link_factor : work.compute_factor;
-    return execute_virtually(work.programs, seconds, mode, overlap).step_seconds;
+    const auto executor = work.executors.try_emplace(mode, work.programs, mode).first;
+    return executor->second.run(seconds, overlap).step_seconds;
 }
 
 void set_communication_share(StepWork& work, double share) {

@@ -5,15 +5,17 @@
 // the same time, so collectives inside their groups never wait. `all_ranks` makes every rank's program instead.
 // Compute and memory are those of the model's ops (src/model), communication theirs and inserted_exchanges.h's.
 //
-// Seconds. Pure functions. Cost: O(ops); emission is the larger part.
+// Seconds. Cost: O(ops); emission is the larger part, and what doesn't depend on times is made once.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "model/model_shape.h"
 #include "program/execution_mode.h"
 #include "program/overlap_model.h"
 #include "program/schedule_table.h"
+#include "program/step_ops.h"
 #include "program/virtual_executor.h"
 #include "simulator/cluster.h"
 
@@ -43,14 +45,20 @@ struct StepWork {
     std::vector<std::vector<double>> seconds;  // [program][op]
     double link_factor = 1;                    // by which all communication takes longer than that
     double compute_factor = 1;                 // … and everything else
+    // Made when first asked for: the programs stay as they are from then on.
+    std::map<ExecutionMode, VirtualExecutor> executors;
 };
+// One emission serves all schedules of the same pipeline.
+std::vector<StepOps> emit_island_step(const IslandStep& step, const PipelineShape& pipeline);  // [program]
+StepWork make_step_work(const std::vector<StepOps>& ops, const ScheduleTable& table,
+                        const MachineRates& rates);
 StepWork make_step_work(const IslandStep& step, const ScheduleTable& table, const MachineRates& rates);
 
 // Seconds of the rank with most of it.
 double compute_seconds(const StepWork& work);
 double communication_seconds(const StepWork& work);
 
-double step_seconds(const StepWork& work, ExecutionMode mode, const OverlapModel& overlap = {});
+double step_seconds(StepWork& work, ExecutionMode mode, const OverlapModel& overlap = {});
 
 // The work's step with the share of communication given, of what one rank computes and communicates.
 void set_communication_share(StepWork& work, double share);

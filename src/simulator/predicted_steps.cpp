@@ -23,8 +23,9 @@ struct RowWork {
     explicit RowWork(const PublishedStep& published)
         : row(published),
           order(make_schedule_table({ScheduleKind::one_f_one_b, row.step.pp, row.step.micro_batches})),
+          ops(emit_island_step(row.step, order.pipeline)),
           serial(work_of(order)),
-          strands(work_of(w_schedule(row.step.pp, row.step.micro_batches))) {
+          strands(make_step_work(row.step, w_schedule(row.step.pp, row.step.micro_batches), rates())) {
         for (std::size_t i = 0; i < serial.programs.size(); ++i) {
             serial.programs[i] = with_blocking_communication(std::move(serial.programs[i]));
             serial.seconds[i] = predicted_seconds(serial.programs[i], rates());
@@ -34,7 +35,12 @@ struct RowWork {
                        row.name);
     }
 
-    StepWork work_of(const ScheduleTable& table) const { return make_step_work(row.step, table, rates()); }
+    // Of a schedule with the stages of 1F1B.
+    StepWork work_of(const ScheduleTable& table) const {
+        ATOLL_CHECK(table.pipeline == order.pipeline, "other stages than {} plain ones",
+                    order.pipeline.ranks);
+        return make_step_work(ops, table, rates());
+    }
     MachineRates rates() const { return rates_of(cluster_from_name(row.cluster), row.step.tp); }
     double speedup(StepWork& work, double factor, ExecutionMode mode, double level) const {
         set_factor(work, factor);
@@ -69,6 +75,7 @@ struct RowWork {
     static constexpr double kExact = 1e-3;
     const PublishedStep& row;
     ScheduleTable order;
+    std::vector<StepOps> ops;
     StepWork serial;
     StepWork strands;
     double least_seconds = 0;  // of the serial step, were the factor 0

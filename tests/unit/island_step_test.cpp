@@ -85,9 +85,9 @@ TEST(IslandStep, one_rank_of_a_group_stands_for_all_of_it) {
     step.dp = 2;
     for (const auto& table : {make_schedule_table({ScheduleKind::strands, 2, 4}), w_schedule(2, 4)}) {
         step.all_ranks = false;
-        const auto few = make_step_work(step, table, rates());
+        auto few = make_step_work(step, table, rates());
         step.all_ranks = true;
-        const auto all = make_step_work(step, table, rates());
+        auto all = make_step_work(step, table, rates());
         EXPECT_EQ(few.programs.size(), 2u);
         EXPECT_EQ(all.programs.size(), 8u);
         for (const auto mode : {ExecutionMode::event, ExecutionMode::barrier})
@@ -108,14 +108,15 @@ std::size_t exchanges(const StepWork& work, const std::string& group) {
 TEST(IslandStep, context_and_expert_parallel_layers_exchange_what_they_must) {
     const auto table = make_schedule_table({ScheduleKind::one_f_one_b, 2, 4});
     auto step = small_step();
-    const double alone_seconds = step_seconds(make_step_work(step, table, rates()), ExecutionMode::serial);
+    auto alone = make_step_work(step, table, rates());
+    const double alone_seconds = step_seconds(alone, ExecutionMode::serial);
     step.cp = 2;
     const auto parts = make_step_work(step, table, rates());
     EXPECT_EQ(exchanges(parts, "cp"), 8u * 4 * 3);  // before attention, before and behind its backward
     step.cp = 1;
     step.ep = 4;
     step.active_experts = 2;
-    const auto experts = make_step_work(step, table, rates());
+    auto experts = make_step_work(step, table, rates());
     EXPECT_EQ(exchanges(experts, "ep"), 8u * 4 * 4);
     EXPECT_GT(step_seconds(experts, ExecutionMode::serial), alone_seconds);
 }
