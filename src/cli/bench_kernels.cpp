@@ -72,10 +72,10 @@ void add_bench_kernels(CLI::App& bench, Context& context) {
     const auto options = std::make_shared<BenchKernelsOptions>();
     CLI::App& verb = *bench.add_subcommand("kernels", "Speed of every codec, beside memcpy");
     verb.add_option("--elements", options->elements, "fp32 values")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 1 << 28))
         ->capture_default_str();
     verb.add_option("--repetitions", options->repetitions, "Timed ones")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 1'000'000))
         ->capture_default_str();
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] { context.command = [options] { return bench_kernels(*options); }; });

@@ -1,11 +1,15 @@
 #include "cli/command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/error.h"
+#include "core/output_path.h"
+#include "program/strand_plan.h"
 
 namespace atl::cli {
 namespace {
@@ -20,6 +24,25 @@ CLI::Validator number_that(std::function<bool(double)> fits, const std::string& 
         rule);
 }
 
+// That the plans and profiles which a config names are some: which step they are for, the run looks at itself.
+void check_strand_files(const FileSystem& files, const RunConfig& config) {
+    std::set<std::string> problems;
+    const auto check = [&](const std::string& file, const auto& parse) {
+        try {
+            parse(files.read_text(file), file);
+        } catch (const UserError& error) {
+            problems.insert(error.problems().begin(), error.problems().end());
+        } catch (const WorldError& error) {
+            problems.insert(fmt::format("[plan] {}", error.what()));
+        }
+    };
+    for (const SiteConfig& site : config.sites) {
+        if (!site.island.plan.empty()) check(site.island.plan, strand_plan_from_json);
+        if (site.island.names_profile_file()) check(site.island.profile, op_profile_from_json);
+    }
+    if (!problems.empty()) throw UserError(std::vector(problems.begin(), problems.end()));
+}
+
 }  // namespace
 
 void add_config_options(CLI::App& verb, ConfigOptions& options) {
@@ -31,6 +54,7 @@ void add_config_options(CLI::App& verb, ConfigOptions& options) {
 
 RunConfig load(const Context& context, const ConfigOptions& options) {
     LoadedConfig loaded = load_config(*context.files, {.file = options.file, .overrides = options.overrides});
+    check_strand_files(*context.files, loaded.config);
     for (const std::string& notice : loaded.notices) context.log.warning("{}", notice);
     return std::move(loaded.config);
 }
@@ -87,6 +111,37 @@ CLI::Validator number_from_zero() {
 
 CLI::Validator number_above_zero() {
     return number_that([](double value) { return value > 0 && std::isfinite(value); }, "> 0");
+}
+
+CLI::Validator readable_file() {
+    return CLI::Validator(
+        [](const std::string& text) {
+            std::error_code error;
+            if (!std::filesystem::exists(text, error)) return fmt::format("{}: no such file", text);
+            if (!std::filesystem::is_regular_file(text, error))
+                return fmt::format("{} is no regular file", text);
+            return ::access(text.c_str(), R_OK) == 0 ? "" : fmt::format("{} can't be read", text);
+        },
+        "");
+}
+
+CLI::Validator existing_folder() {
+    return CLI::Validator(
+        [](const std::string& text) {
+            std::error_code error;
+            if (std::filesystem::is_directory(text, error)) return std::string();
+            return fmt::format("{} {}", text,
+                               std::filesystem::exists(text, error) ? "is no folder" : "doesn't exist");
+        },
+        "");
+}
+
+CLI::Validator writable_file() {
+    return CLI::Validator([](const std::string& text) { return why_unwritable(text); }, "");
+}
+
+CLI::Validator writable_folder() {
+    return CLI::Validator([](const std::string& text) { return why_unwritable_folder(text); }, "");
 }
 
 std::string version() {

@@ -36,7 +36,7 @@ struct ConfigOptions {
     std::vector<std::string> overrides;
 };
 void add_config_options(CLI::App& verb, ConfigOptions& options);
-// Loads, and logs notices.
+// Loads, looks into the files of strands that it names, and logs notices.
 RunConfig load(const Context& context, const ConfigOptions& options);
 
 // Where the coordinator listens that a person means by a run directory or HOST:PORT.
@@ -49,6 +49,13 @@ CLI::Validator whole_number_between(std::int64_t least, std::int64_t most);
 CLI::Validator number_between(double least, double most);
 CLI::Validator number_from_zero();
 CLI::Validator number_above_zero();
+
+// Checks of options that name a file or folder. What a verb writes at its end is tried before it begins
+// (core/output_path.h).
+CLI::Validator readable_file();
+CLI::Validator existing_folder();
+CLI::Validator writable_file();
+CLI::Validator writable_folder();
 
 // The options that were given, but for these: what a verb in one of its modes would ignore.
 std::vector<std::string> given_options(const CLI::App& verb, const std::vector<std::string>& but_for);

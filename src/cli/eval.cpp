@@ -35,7 +35,7 @@ void add_eval(CLI::App& app, Context& context) {
         ->type_name("FILE")
         ->allow_extra_args(false);
     verb.add_option("--windows", options->windows, "At most so many windows; 0 = all")->check(at_least(0));
-    verb.add_option("--threads", options->threads, "Compute threads")->check(at_least(1));
+    verb.add_option("--threads", options->threads, "Compute threads")->check(whole_number_between(1, 1024));
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] { context.command = [options] { return eval(*options); }; });
 }

@@ -39,8 +39,8 @@ int run_conversion(const Context& context, const ConvertOptions& options, Conver
 void add_conversion(CLI::App& verb, Context& context, const char* from, const char* from_help,
                     const char* out_help, Convert convert) {
     const auto options = std::make_shared<ConvertOptions>();
-    verb.add_option("from", options->from, from_help)->required()->type_name(from);
-    verb.add_option("--out", options->out, out_help)->required()->type_name("DIR");
+    verb.add_option("from", options->from, from_help)->required()->type_name(from)->check(existing_folder());
+    verb.add_option("--out", options->out, out_help)->required()->type_name("DIR")->check(writable_folder());
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options, convert] {
         context.command = [&context, options, convert] { return run_conversion(context, *options, convert); };

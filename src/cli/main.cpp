@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/option_errors.h"
 #include "cli/verbs.h"
-#include "config/nearest_name.h"
 #include "core/error.h"
 
 namespace atl::cli {
@@ -28,28 +28,16 @@ void add_verbs(CLI::App& app, Context& context) {
     add_version(app, context);
 }
 
-// CLI11 only says that a verb is missing when it doesn't know one.
-void check_verb(const CLI::App& app, const std::string& word) {
-    std::vector<std::string> names;
-    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-        if (names.emplace_back(verb->get_name()) == word || verb->check_name(word)) return;
-    if (!word.starts_with('-'))
-        throw UserError(fmt::format("{}: unknown verb; nearest: {} (atoll --help lists them)", word,
-                                    nearest_name(word, names)));
-}
-
 int run(int argc, char** argv) {
     Context context;
     CLI::App app{"Trains language models on islands of processors joined by slow links.", "atoll"};
     app.require_subcommand(1);
-    app.failure_message(CLI::FailureMessage::simple);
     add_verbs(app, context);
-    if (argc > 1) check_verb(app, argv[1]);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        // CLI11 prints help to standard output and everything else to standard error.
-        return app.exit(error) == 0 ? kSuccess : kWrongInput;
+        if (error.get_exit_code() != 0) throw explain(app, error);
+        return app.exit(error);  // help, on standard output
     }
     return context.command();
 }

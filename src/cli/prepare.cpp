@@ -46,8 +46,11 @@ void add_prepare(CLI::App& app, Context& context) {
     PrepareOptions& options = verb->options;
     command
         .add_option("inputs", options.inputs, "Files and folders: .txt .md .rst .jsonl, also .gz and .zst")
-        ->required();
-    command.add_option("--out", options.out, "Folder to create; must be new or empty")->required();
+        ->required()
+        ->type_name("INPUT");
+    command.add_option("--out", options.out, "Folder to create; must be new or empty")
+        ->required()
+        ->check(writable_folder());
     command.add_option("--field", options.field, "Field of JSON lines that holds the text")
         ->capture_default_str();
     command.add_option("--tokenizer", verb->tokenizer, "How text becomes tokens")

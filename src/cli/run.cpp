@@ -184,7 +184,8 @@ void add_run(CLI::App& app, Context& context) {
     verb.add_option("--stop-at", options->stop_at, "Stop after this inner step, with a checkpoint")
         ->check(at_least(1));
     verb.add_option("--dump-batches", options->dump_batches,
-                    "Write what each site trains on to SITE.bin in this directory, for comparisons");
+                    "Write what each site trains on to SITE.bin in this directory, for comparisons")
+        ->check(writable_folder());
     verb.add_flag("--json", options->json, "Print the summary as one JSON object");
     verb.callback(
         [&context, options] { context.command = [&context, options] { return run(context, *options); }; });

@@ -22,6 +22,8 @@
 namespace atl::cli {
 namespace {
 
+constexpr double kDayMs = 86'400'000;  // no round trip takes longer
+
 using nlohmann::json;
 
 // What was given wins over CONFIG, and CONFIG over these defaults.
@@ -236,7 +238,7 @@ void add_outer_options(CLI::App& verb, GeoOptions& options) {
     verb.add_option("--link", options.link, "Rate of each site's link, each way: 200M, 1G, 10Gbit")
         ->capture_default_str();
     verb.add_option("--round-trip", options.round_trip_ms, "Milliseconds between two sites")
-        ->check(number_from_zero())
+        ->check(number_between(0, kDayMs))
         ->capture_default_str();
     verb.add_option("--inner-steps", options.inner_steps, "H; otherwise CONFIG's, or 100")
         ->check(whole_number_between(1, 100'000));
@@ -256,7 +258,8 @@ void add_simulate_geo(CLI::App& simulate, Context& context) {
     verb.get_option("config")->required(false);
     add_island_options(verb, *options);
     add_outer_options(verb, *options);
-    verb.add_option("--svg", options->picture, "Draw utilization over the link's rate");
+    verb.add_option("--svg", options->picture, "Draw utilization over the link's rate")
+        ->check(writable_file());
     verb.add_flag("--published", options->published, "Published tables beside the simulator's figures instead");
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, &verb, options] {

@@ -34,7 +34,7 @@ struct StrandsOptions {
     bool json = false;
 };
 
-// JSON has no infinity: a method without a schedule for the point has null.
+// JSON has no infinity: in a sweep, a method without a schedule for a point has null.
 json finite(const std::vector<double>& values) {
     json list = json::array();
     for (const auto value : values) list.push_back(std::isfinite(value) && value > 0 ? json(value) : json());
@@ -80,12 +80,16 @@ int print_published(const StrandsOptions& options) {
     return kSuccess;
 }
 
-void check_schedule(const std::string& schedule) {
+void check_schedule(const StrandsOptions& options) {
+    const std::string& schedule = options.schedule;
     std::vector<std::string> names;
     for (const auto& method : schedule_methods()) names.push_back(schedule_of(method));
     if (!schedule.empty() && std::ranges::find(names, schedule) == names.end())
         throw UserError(fmt::format("[simulate] {}: unknown schedule; nearest: {}", schedule,
                                     nearest_name(schedule, names)));
+    if (schedule == "interleaved" && options.point.pipeline_ranks == 1)
+        throw UserError(
+            "[simulate] --schedule interleaved needs --pp 2 or more: it is about stages of several ranks");
 }
 
 IslandStep step_of(const StrandsOptions& options) {
@@ -109,15 +113,22 @@ IslandStep step_of(const StrandsOptions& options) {
 int print_step(const StrandsOptions& options, ScheduleSweep& sweep) {
     const auto& point = options.point;
     const auto seconds = sweep.seconds(point, options.schedule);
+    const auto is_simulated = [&](std::size_t method) { return std::isfinite(seconds[method]); };
     if (options.json) {
+        json methods = json::array(), simulated = json::array();
+        for (std::size_t i = 0; i < seconds.size(); ++i) {
+            if (!is_simulated(i)) continue;
+            methods.push_back(schedule_methods()[i].name);
+            simulated.push_back(seconds[i]);
+        }
         const json object{{"simulated", true},
                           {"communication_share", point.communication_share},
                           {"overlap_level", point.overlap_level},
                           {"pipeline_ranks", point.pipeline_ranks},
                           {"tensor_ranks", options.tp},
                           {"micro_batches", point.micro_batches},
-                          {"methods", method_names()},
-                          {"step_seconds", finite(seconds)}};
+                          {"methods", methods},
+                          {"step_seconds", simulated}};
         fmt::print("{}\n", object.dump(2));
         return kSuccess;
     }
@@ -129,7 +140,7 @@ int print_step(const StrandsOptions& options, ScheduleSweep& sweep) {
         options.context, 100 * point.communication_share, point.overlap_level, "schedule", "step s",
         "speed-up");
     for (std::size_t i = 0; i < seconds.size(); ++i)
-        if (std::isfinite(seconds[i]))
+        if (is_simulated(i))
             fmt::print("{:<20}{:>12.4f}{:>9.3f}x\n", schedule_methods()[i].name, seconds[i],
                        seconds.front() / seconds[i]);
     return kSuccess;
@@ -167,7 +178,7 @@ int print_sweeps(const Context& context, const StrandsOptions& options, Schedule
 
 int simulate_strands(const Context& context, const StrandsOptions& options) {
     const auto& cluster = cluster_from_name(options.cluster);
-    check_schedule(options.schedule);
+    check_schedule(options);
     if (!options.step && !options.sweep) return print_published(options);
     ScheduleSweep schedules(step_of(options), rates_of(cluster, options.tp));
     return options.sweep ? print_sweeps(context, options, schedules) : print_step(options, schedules);
@@ -211,7 +222,9 @@ void add_simulate_strands(CLI::App& simulate, Context& context) {
         ->needs(step);
     verb.add_flag("--all-ranks", options->all_ranks,
                   "A program for every rank instead of one for each pipeline rank");
-    verb.add_option("--svg", options->pictures, "With --sweep: a folder for pictures")->needs(sweep);
+    verb.add_option("--svg", options->pictures, "With --sweep: a folder for pictures")
+        ->check(writable_folder())
+        ->needs(sweep);
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, &verb, options] {
         if (const auto ignored = given_options(verb, {"--json"});

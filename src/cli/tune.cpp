@@ -220,12 +220,12 @@ void add_tune(CLI::App& app, Context& context) {
         ->type_name("TABLE.KEY=VALUE")
         ->allow_extra_args(false);
     verb.add_option("--step-seconds", options->step_seconds, "Of one inner step; default: as measured")
-        ->check(number_above_zero());
+        ->check(number_between(1e-9, 1e9));
     verb.add_option("--rate-mbit", options->rate_mbit, "Mbit/s of the slowest site; default: as measured")
-        ->check(number_above_zero());
+        ->check(number_between(1e-3, 1e9));
     verb.add_option("--round-trip-ms", options->round_trip_ms, "Between the sites; default: as measured")
-        ->check(number_above_zero());
-    verb.add_option("--svg", options->picture, "Draw the curve");
+        ->check(number_between(1e-6, 86'400'000));
+    verb.add_option("--svg", options->picture, "Draw the curve")->check(writable_file());
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, options] {
         context.command = [&context, options] { return tune_run(context, *options); };

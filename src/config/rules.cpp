@@ -176,6 +176,10 @@ void check_model_cut(Checker& check, const RunConfig& config, const IslandConfig
     const ModelConfig& model = config.model;
     check.require(island.tp <= std::min({model.heads, model.ffn, model.vocab}), blamed("tp"), island.tp,
                   "must be at most model.heads = {}", model.heads);
+    const std::int64_t tokens = config.train.micro_batch * model.context;
+    check.require(island.tp <= tokens, blamed("tp"), island.tp,
+                  "must be at most the tokens of a micro-batch, train.micro_batch · model.context = {}",
+                  tokens);
     check.require(island.chunks == 1 || island.schedule == "interleaved", blamed("chunks"), island.chunks,
                   "must be 1 unless island.schedule = \"interleaved\"");
     check.require(island.pp > 1 || island.schedule == "serial" || island.schedule == "strands",
@@ -302,7 +306,7 @@ void check_strand_files(Checker& check, const IslandConfig& island, const std::s
                       "\"" + file + "\"", "{}", rule);
     };
     if (!island.plan.empty()) require_file("plan", island.plan, "no such file");
-    if (island.profile != kMeasureProfile && island.profile != kModelProfile)
+    if (island.names_profile_file())
         require_file("profile", island.profile, "must be measure, model or a file: no such file");
 }
 

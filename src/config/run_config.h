@@ -130,6 +130,7 @@ struct IslandConfig {
     Device device = Device::cpu;
     std::int64_t restarts = 3;  // of the island in one run
 
+    bool names_profile_file() const { return profile != kMeasureProfile && profile != kModelProfile; }
     bool operator==(const IslandConfig&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/output_path.h"
 
 namespace atl {
 namespace {
@@ -17,14 +18,8 @@ std::filesystem::path plain(const std::filesystem::path& folder) {
 }  // namespace
 
 void require_folder_or_nothing(const std::filesystem::path& folder, std::string_view option) {
-    if (folder.empty()) throw UserError(fmt::format("{}: must name a folder", option));
-    for (auto path = std::filesystem::absolute(folder);; path = path.parent_path()) {
-        std::error_code error;
-        const auto status = std::filesystem::status(path, error);
-        if (std::filesystem::is_directory(status)) return;
-        if (status.type() != std::filesystem::file_type::not_found)
-            throw UserError(fmt::format("{} {}: {} is no folder", option, folder.string(), path.string()));
-    }
+    if (const std::string why = why_unwritable_folder(folder); !why.empty())
+        throw UserError(fmt::format("{}: {}", option, why));
 }
 
 NewFolder::NewFolder(FileSystem& files, const std::filesystem::path& folder, std::string_view option) : files_(files) {

@@ -11,7 +11,8 @@
 
 namespace atl {
 
-// UserError, naming the option it came from, when a file stands where a folder is or is to be.
+// UserError, naming the option it came from, when a file stands where a folder is or is to be, or nothing can be written
+// there.
 void require_folder_or_nothing(const std::filesystem::path& folder, std::string_view option);
 
 class NewFolder {

@@ -5,14 +5,6 @@
 
 namespace atl {
 
-namespace {
-
-bool names_file(const std::string& profile) {
-    return profile != kMeasureProfile && profile != kModelProfile;
-}
-
-}  // namespace
-
 IslandOptions island_options(const RunConfig& config, const IslandConfig& island, std::int32_t threads) {
     const auto schedule = schedule_kind_from_name(island.schedule);
     const auto mode = execution_mode_from_name(island.executor);
@@ -29,7 +21,7 @@ IslandOptions island_options(const RunConfig& config, const IslandConfig& island
                 island.strand_order == "alternating" ? StrandOrder::alternating : StrandOrder::planned,
             .plan_file = island.plan,
             .measures_profile = island.profile == kMeasureProfile,
-            .profile_file = names_file(island.profile) ? island.profile : "",
+            .profile_file = island.names_profile_file() ? island.profile : "",
             .plan = {},
             .mode = *mode,
             .threads = threads,
