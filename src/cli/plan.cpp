@@ -50,13 +50,16 @@ int plan(const Context& context, const PlanOptions& options) {
                                                           .overrides = options.config.overrides,
                                                           .check_files = false})
                                  .config;
-    const PlannedStep step = emit_steps(config, config.sites.front().island);
-    const StepCosts costs = costs_for(context, options, step.fingerprint);
+    const StepToPlan step = emit_steps(config, config.sites.front().island);
+    const StepCosts costs = costs_for(context, options, step.whole.fingerprint);
     const auto begin = std::chrono::steady_clock::now();
-    PlanReport report{.step = step, .plan = plan_strands(step.ranks, step.table, costs)};
+    PlanReport report{
+        .step = step,
+        .plan = plans_of_step(step.whole, step.halves ? &*step.halves : nullptr, costs, 1).front()};
     report.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     add_figures(report, costs);
-    if (options.ingredients) report.ingredients = plan_ingredients(step.ranks.front(), step.table, costs);
+    if (options.ingredients)
+        report.ingredients = plan_ingredients(step.whole.ranks.front(), step.whole.table, costs);
     if (!options.output.empty()) context.files->write_text_atomically(options.output, to_json(report.plan));
     if (!options.picture.empty())
         context.files->write_text_atomically(options.picture, picture_of(report, config.run.name));
@@ -70,11 +73,13 @@ void add_plan(CLI::App& app, Context& context) {
     const auto options = std::make_shared<PlanOptions>();
     CLI::App& verb = *app.add_subcommand("plan", "How strands will be interleaved, what that gains and why");
     add_config_options(verb, options->config);
-    verb.add_option("--profile", options->profile, "Measured times of ops; else those of a cost model");
+    verb.add_option("--profile", options->profile, "Measured times of ops; else those of a cost model")
+        ->check(readable_file());
     verb.add_option("--link", options->link_rate,
                     "Rate of the cost model's links, such as 300M or 1G bits/s");
-    verb.add_option("--svg", options->picture, "Draw the predicted step");
-    verb.add_option("--out", options->output, "Write the plan to this file, for island.plan");
+    verb.add_option("--svg", options->picture, "Draw the predicted step")->check(writable_file());
+    verb.add_option("--out", options->output, "Write the plan to this file, for island.plan")
+        ->check(writable_file());
     verb.add_flag("--ingredients", options->ingredients, "What each part of the planner gives");
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback(

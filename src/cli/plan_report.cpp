@@ -11,7 +11,6 @@
 #include "model/step_layout.h"
 #include "model/training_program.h"
 #include "program/gantt.h"
-#include "program/placement.h"
 
 namespace atl::cli {
 namespace {
@@ -58,19 +57,6 @@ std::vector<HiddenOp> pairing_of(const Program& program, const std::vector<OpTim
     return pairing;
 }
 
-std::int64_t peak_of(const PlannedStep& step, const StrandPlan& plan) {
-    std::int64_t peak = 0;
-    std::vector<std::int32_t> stages;  // first ones, of the pipeline ranks placed
-    for (const auto& rank : step.ranks) {
-        const auto stage = rank.stages.front().stage;
-        if (std::ranges::find(stages, stage) != stages.end()) continue;
-        stages.push_back(stage);
-        Program program = planned_program(rank, step.table, plan);
-        peak = std::max(peak, place(program).peak_bytes());
-    }
-    return peak;
-}
-
 std::string bound_of(const StepPrediction& predicted) {
     const bool by_compute = predicted.compute_seconds >= predicted.communication_seconds;
     const double least = std::max(predicted.compute_seconds, predicted.communication_seconds);
@@ -84,7 +70,7 @@ double share(double part, double whole) {
 
 }  // namespace
 
-PlannedStep emit_steps(const RunConfig& config, const IslandConfig& island) {
+StepToPlan emit_steps(const RunConfig& config, const IslandConfig& island) {
     if (island.schedule != "strands")
         throw UserError(fmt::format(
             "[plan] island.schedule is \"{}\": only \"strands\" has something to plan", island.schedule));
@@ -92,32 +78,43 @@ PlannedStep emit_steps(const RunConfig& config, const IslandConfig& island) {
     const ParallelShape parallel = parallel_shape_of(island);
     const std::int64_t micro_batches =
         config.train.sequences_per_step / config.train.micro_batch / std::max<std::int64_t>(island.dp, 1);
-    PlannedStep step{
-        .table = make_schedule_table(schedule_options_of(island, micro_batches)),
-        .fingerprint = fingerprint_of(shape, parallel, config.train.micro_batch * config.model.context,
-                                      static_cast<std::int32_t>(island.threads), DType::f32)};
-    for (std::int32_t rank = 0; rank < parallel.ranks(); ++rank)
-        step.ranks.push_back(
-            emit_training_step(shape, {.sequences = config.train.micro_batch,
-                                       .context = config.model.context,
-                                       .micro_batches = static_cast<std::int32_t>(micro_batches),
-                                       .rank = Rank(rank),
-                                       .parallel = parallel,
-                                       .scratch_bytes = {}}));
+    const auto plannable = [&](std::int64_t sequences, std::int64_t count, ScheduleOptions schedule) {
+        PlannableStep step{
+            .table = make_schedule_table(schedule),
+            .fingerprint = fingerprint_of(shape, parallel, sequences * config.model.context,
+                                          static_cast<std::int32_t>(island.threads), DType::f32),
+            .bounds_memory = schedule.memory_micro_batches == 0};
+        step.fingerprint.library_version = ATOLL_TORCH_VERSION;
+        for (std::int32_t rank = 0; rank < parallel.ranks(); ++rank)
+            step.ranks.push_back(emit_training_step(shape, {.sequences = sequences,
+                                                            .context = config.model.context,
+                                                            .micro_batches = static_cast<std::int32_t>(count),
+                                                            .rank = Rank(rank),
+                                                            .parallel = parallel,
+                                                            .scratch_bytes = {}}));
+        return step;
+    };
+    StepToPlan step{
+        plannable(config.train.micro_batch, micro_batches, schedule_options_of(island, micro_batches)), {}};
+    if (may_halve(shape, parallel, micro_batches, config.train.micro_batch, config.model.context)) {
+        ScheduleOptions schedule = schedule_options_of(island, 2);
+        schedule.memory_micro_batches = kMicroBatchesOfHalves;
+        step.halves = plannable(config.train.micro_batch / 2, 2, schedule);
+    }
     return step;
 }
 
 void add_figures(PlanReport& report, const StepCosts& costs) {
     std::vector<std::vector<double>> seconds;
-    for (const auto& rank : report.step.ranks) {
-        report.programs.push_back(planned_program(rank, report.step.table, report.plan));
+    const PlannableStep& step = report.step.as_cut_by(report.plan);
+    for (const auto& rank : step.ranks) {
+        report.programs.push_back(planned_program(rank, step.table, report.plan));
         seconds.push_back(costs.op_seconds(report.programs.back()));
     }
     const auto mode = report.plan.interleaves ? ExecutionMode::event : ExecutionMode::serial;
     report.run = execute_virtually(report.programs, seconds, mode, costs.overlap);
-    report.peak_bytes_serial = peak_of(report.step, serial_plan(""));
-    report.peak_bytes =
-        report.plan.interleaves ? peak_of(report.step, report.plan) : report.peak_bytes_serial;
+    report.peak_bytes_serial = peak_bytes(report.step.whole, serial_plan(""));
+    report.peak_bytes = report.plan.interleaves ? peak_bytes(step, report.plan) : report.peak_bytes_serial;
     report.pairing = pairing_of(report.programs.front(), report.run.ops.front());
     report.bound =
         report.plan.predicted.event_seconds > 0 ? bound_of(report.plan.predicted) : "nothing was predicted";
@@ -165,6 +162,7 @@ std::string json_of(const PlanReport& report) {
     const auto& predicted = report.plan.predicted;
     nlohmann::ordered_json json{
         {"interleaves", report.plan.interleaves},
+        {"halves_micro_batches", report.plan.halves_micro_batches},
         {"reason", report.plan.reason},
         {"costs", report.plan.costs},
         {"hash", report.plan.hash()},

@@ -1,24 +1,28 @@
 // What `atoll plan` says about a plan: figures, the pairing of communication and computation, text, JSON and a picture.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/run_config.h"
+#include "program/plan_step.h"
 #include "program/planner_ingredients.h"
-#include "program/step_ops.h"
 #include "program/virtual_executor.h"
 
 namespace atl::cli {
 
-// A step of one site's island that is to be planned: the ops of all ranks.
-struct PlannedStep {
-    std::vector<StepOps> ranks;
-    ScheduleTable table;
-    ProfileFingerprint fingerprint;
+// A step of one site's island that is to be planned, and the same in halves where its one micro-batch can be cut.
+struct StepToPlan {
+    PlannableStep whole;
+    std::optional<PlannableStep> halves;
+
+    const PlannableStep& as_cut_by(const StrandPlan& plan) const {
+        return plan.halves_micro_batches ? *halves : whole;
+    }
 };
 // Throws UserError for a schedule without pairs. Scratch of kernels, which only those know who run them, is left out.
-PlannedStep emit_steps(const RunConfig& config, const IslandConfig& island);
+StepToPlan emit_steps(const RunConfig& config, const IslandConfig& island);
 
 // A communication op of one pair, and what the same rank computes in the meantime.
 struct HiddenOp {
@@ -29,7 +33,7 @@ struct HiddenOp {
 };
 
 struct PlanReport {
-    const PlannedStep& step;
+    const StepToPlan& step;
     StrandPlan plan;
     double planning_seconds = 0;
     std::int64_t peak_bytes_serial = 0;  // of the fullest rank

@@ -31,24 +31,31 @@ StrandPlanner::StrandPlanner(const IslandLinks& links, FileSystem& files, Kept k
 
 void StrandPlanner::plan_at_start(IslandOptions& island) {
     if (!plans_strands(island)) return;
-    StrandPlan proposal;
-    if (measures_plan(island)) {
-        const auto kept = is_gateway() ? kept_plan(island, kept_.plan, files_) : std::nullopt;
-        const auto said = links_.world->all_gather(kept ? "kept" : "none", island.collective_timeout);
-        proposal = said.front() == "kept" ? kept.value_or(StrandPlan{}) : measure(island);
-    } else if (is_gateway()) {
-        proposal = proposed_plan(island, files_);
+    auto proposal = is_gateway() ? known_plan(island) : std::nullopt;
+    bool is_known = proposal.has_value();
+    if (links_.world != nullptr) {
+        const auto said = links_.world->all_gather(is_known ? "known" : "none", island.collective_timeout);
+        is_known = said.front() == "known";
+        if (!is_known) proposal = measure(island);
     }
-    agree_on_plan(island, links_, proposal, log_);
+    agree_on_plan(island, links_, proposal.value_or(StrandPlan{}), log_);
     is_halved_ = island.plan->halves_micro_batches;
     keep(*island.plan);
     if (may_halve(island) || links_.world == nullptr) return;  // another plan would give other bits
     plan_ = *island.plan;
     const double predicted =
         plan_.interleaves ? plan_.predicted.event_seconds : plan_.predicted.serial_seconds;
-    const bool is_foreign = !island.plan_file.empty() || !island.profile_file.empty();
+    const bool is_foreign = is_known && (!island.plan_file.empty() || !island.profile_file.empty());
     const double expected = plan_.step_seconds > 0 ? plan_.step_seconds : is_foreign ? predicted : 0;
     drift_.emplace(expected > 0 ? std::optional(expected) : std::nullopt);
+}
+
+std::optional<StrandPlan> StrandPlanner::known_plan(const IslandOptions& island) const {
+    if (measures_plan(island)) return kept_plan(island, kept_.plan, files_);
+    ProposedPlan proposed = proposed_plan(island, files_);
+    if (proposed.stale.empty() || links_.world == nullptr) return std::move(proposed.plan);
+    log_.warning("[plan] {}; another is made", proposed.stale);
+    return kept_plan(island, kept_.plan, files_);
 }
 
 std::string StrandPlanner::add_step(double seconds) {

@@ -1,8 +1,9 @@
 // StrandPlanner: by which plan the strands of a run's island are interleaved: at the start, and again when steps drift
 // from what is expected of them (program/plan_drift.h).
 //
-// At the start the plan is the file that the options name; else, where they ask for measurements, the one that was kept, so
-// that a run that goes on runs as before, or a measured one; else made as the options say. A kept plan knows what its steps
+// At the start the plan is the file that the options name, or made from the profile that they name, or, where they ask for
+// measurements or what they name is stale, the one that was kept, so that a run that goes on runs as before, or a
+// measured one. A kept plan knows what its steps
 // took, so that a run that goes on where they take longer or less plans again. The gateway decides which, and
 // all ranks agree on the plan (island/strand_planning.h). Planning again always measures. Where nothing is to be planned
 // all of this does nothing. The gateway keeps the plan, and the profile that it measured, in the files given.
@@ -38,6 +39,8 @@ class StrandPlanner {
 
   private:
     bool is_gateway() const { return links_.rank == Rank(0); }
+    // The gateway's, unless one must be measured.
+    std::optional<StrandPlan> known_plan(const IslandOptions& island) const;
     StrandPlan measure(const IslandOptions& island) const;
     void keep(const StrandPlan& plan);
 

@@ -2,9 +2,8 @@
 // it runs, and all ranks interleave by it or all run serially.
 //
 // Only for schedule = strands with strand_order = planned. The proposal is measured, or the file that the options name, or
-// made from the profile that they name, or from a cost model. A missing or broken file, a stale fingerprint, too few micro-batches
-// and a predicted gain below 1 % make a serial plan that says why. Ranks compare hashes of plans, so that one rank's
-// objection is everybody's.
+// made from the profile that they name, or from a cost model. Too few micro-batches and a predicted gain below 1 % make a
+// serial plan that says why. Ranks compare hashes of plans, so that one rank's objection is everybody's.
 // A step of one micro-batch with an even number of sequences is planned as two halves, if that is predicted to pay.
 // Collective: agree_on_plan is called by every rank. Errors: CommError. Cost: planning (program/plan_strands.h) on the
 // gateway, a program on each rank.
@@ -31,8 +30,12 @@ bool may_halve(const IslandOptions& options);
 // profile that lacks ops.
 StrandPlan plan_of(const IslandOptions& options, const StepCosts& costs);
 std::vector<StrandPlan> candidate_plans(const IslandOptions& options, StepCosts costs, std::size_t most);
-// What the gateway proposes. Throws nothing for files: their faults are the plan's reason.
-StrandPlan proposed_plan(const IslandOptions& options, const FileSystem& files);
+// What the gateway proposes where nothing is measured. UserError for a file that can't be read or is no plan or profile.
+struct ProposedPlan {
+    StrandPlan plan;
+    std::string stale;  // not empty: the file is sound, but for another step, and the plan serial; says why
+};
+ProposedPlan proposed_plan(const IslandOptions& options, const FileSystem& files);
 
 // Puts the plan on which all ranks agree into the options; `proposal` counts on the gateway alone, where the outcome is
 // also logged.

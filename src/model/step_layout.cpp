@@ -41,6 +41,12 @@ ParallelShape parallel_shape_of(const IslandConfig& island) {
             .zero = island.zero};
 }
 
+bool may_halve(const ModelShape& model, const ParallelShape& parallel, std::int64_t micro_batches,
+               std::int64_t sequences, std::int64_t context) {
+    return micro_batches == 1 && parallel.pp == 1 && sequences % 2 == 0 &&
+           problems(model, parallel, sequences / 2 * context).empty();
+}
+
 ProfileFingerprint fingerprint_of(const ModelShape& model, const ParallelShape& parallel,
                                   std::int64_t micro_batch_tokens, std::int32_t threads, DType dtype) {
     return {.model = fmt::format("{} layers {} hidden {} heads {}/{} of {} ffn {} vocab {} context {}{}",

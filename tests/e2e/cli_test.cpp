@@ -1,6 +1,7 @@
 // `atoll` as people and scripts meet it: exit codes, what stands on which stream, --json alone on its stream.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -56,6 +57,10 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
                                   "simulate geo --model llama-1b --sites 1000000",
                                   "simulate geo --model llama-1b --tokens-per-step 1e300",
                                   "simulate strands --svg pictures",
+                                  "simulate strands --step --schedule interleaved --pp 1",
+                                  "simulate geo --model llama-1b --round-trip 1e308",
+                                  "tune run.toml --step-seconds 1e300",
+                                  "bench kernels --elements 9223372036854775807",
                                   "simulate strands --schedule strands",
                                   "simulate strands --step --sweep",
                                   "bench outer --elements 3 --fragments 5 --inner-steps 10",
@@ -68,7 +73,71 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
         EXPECT_EQ(outcome.output, "") << arguments;
         EXPECT_NE(outcome.errors, "") << arguments;
     }
-    EXPECT_NE(atoll("valdate").errors.find("nearest: validate"), std::string::npos);
+}
+
+TEST_F(CliTest, a_wrong_command_line_is_reported_whole_with_the_nearest_names) {
+    const std::map<std::string, std::string> told{
+        {"valdate run.toml", "[atoll] valdate: unknown; nearest: validate (atoll --help lists them)\n"},
+        {"--version", "[atoll] --version: unknown; nearest: version (atoll --help lists them)\n"},
+        {"simulate ge", "[simulate] ge: unknown; nearest: geo (atoll simulate --help lists them)\n"},
+        {"simulate geo --modle llama-1b",
+         "[simulate geo] --modle: unknown; nearest: --model (atoll simulate geo --help lists them)\n"},
+        {"plan a.toml b.toml",
+         "[plan] b.toml: one word too many (atoll plan --help says what there is to say)\n"},
+        {"tune a.toml --rate-mbit nan --rate-mbti 5 --step-seconds 0",
+         "[tune] --rate-mbti: unknown; nearest: --rate-mbit (atoll tune --help lists them)\n"
+         "[tune] --step-seconds: 0 is no number 1e-09 - 1000000000\n"
+         "[tune] --rate-mbit: nan is no number 0.001 - 1000000000\n"},
+        {"prepare", "[prepare] INPUT is required\n[prepare] --out is required\n"},
+        {"simulate strands --step --sweep --svg pictures",
+         "[simulate strands] --step and --sweep exclude each other\n"},
+        {"plan a.toml --svg", "[plan] --svg: 1 required TEXT missing\n"},
+        {"",
+         "[atoll] one of bench, coordinator, eval, export, import, plan, prepare, run, set, simulate, "
+         "status, tune, "
+         "validate, version is required (atoll --help tells of them)\n"}};
+    for (const auto& [arguments, errors] : told) {
+        const CommandOutcome outcome = atoll(arguments);
+        EXPECT_EQ(outcome.code, 2) << arguments;
+        EXPECT_EQ(outcome.errors, errors) << arguments;
+    }
+}
+
+// Before the work whose result it was to hold: here there is nothing to work on.
+TEST_F(CliTest, an_output_that_cannot_be_written_is_told_first_with_exit_code_2) {
+    atoll_.write("file", "");
+    for (const char* arguments :
+         {"plan a.toml --svg ", "plan a.toml --out ", "bench a.toml --svg ", "bench a.toml --trace ",
+          "bench a.toml --profile ", "simulate geo --model llama-1b --svg ", "tune a.toml --svg "})
+        for (const char* file : {"none/x", "file/x", ".", "/proc/x", "/dev/null", "''"}) {
+            const CommandOutcome outcome = atoll(std::string(arguments) + file);
+            EXPECT_EQ(outcome.code, 2) << arguments << file;
+            EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << arguments << file << "\n"
+                                                                   << outcome.errors;
+            EXPECT_NE(outcome.errors.find("] --"), std::string::npos) << outcome.errors;
+        }
+    for (const char* arguments :
+         {"simulate strands --sweep --svg ", "run a.toml --dump-batches ", "run a.toml --run-dir ",
+          "prepare file --out ", "import file --out ", "export file --out "})
+        for (const char* folder : {"file", "file/x", "/proc/x"}) {
+            const CommandOutcome outcome = atoll(std::string(arguments) + folder);
+            EXPECT_EQ(outcome.code, 2) << arguments << folder << "\n" << outcome.errors;
+        }
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_F(CliTest, a_file_of_strands_that_is_none_is_the_users_mistake) {
+    atoll_.write("run.toml", "[island]\ntp = 2\nschedule = \"strands\"\n");
+    atoll_.write("half.json", "{\"plan_format\": 1");
+    for (const char* arguments :
+         {"validate run.toml --set island.plan=half.json", "run run.toml --set island.plan=half.json",
+          "validate run.toml --set island.profile=half.json", "plan run.toml --profile half.json",
+          "bench run.toml --profile half.json"}) {
+        const CommandOutcome outcome = atoll(arguments);
+        EXPECT_EQ(outcome.code, 2) << arguments;
+        EXPECT_NE(outcome.errors.find("half.json: not a JSON object"), std::string::npos) << outcome.errors;
+        EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+    }
 }
 
 // As when the terminal is gone: nothing can be told, neither what was asked for nor why not.
@@ -89,6 +158,9 @@ TEST_F(CliTest, simulate_names_the_nearest_and_says_that_it_simulates) {
         atoll("simulate strands --step --tp 2 --pp 2 --layers 8 --micro-batches 4 --json");
     EXPECT_EQ(step.code, 0) << step.errors;
     EXPECT_EQ(nlohmann::json::parse(step.output)["simulated"], true);
+    for (const auto& seconds :
+         atoll_.json("simulate strands --step --layers 8 --micro-batches 4 --pp 1 --json")["step_seconds"])
+        EXPECT_GT(seconds, 0) << "methods without a schedule are left out";
     EXPECT_NE(atoll("simulate geo --model lama-1b").errors.find("nearest: llama-1b"), std::string::npos);
     const CommandOutcome people = atoll("simulate geo --model llama-1b --sites 3 --svg sites.svg");
     EXPECT_EQ(people.code, 0) << people.errors;
@@ -153,7 +225,25 @@ TEST_F(CliTest, plan_says_what_hides_behind_what_and_why_and_writes_what_runs_ta
     EXPECT_NE(atoll("plan " + config + " --set island.schedule=serial")
                   .errors.find("only \"strands\" has something to plan"),
               std::string::npos);
-    EXPECT_EQ(atoll("plan " + config + " --profile none.json").code, 1);
+    EXPECT_EQ(atoll("plan " + config + " --profile none.json").code, 2);
+}
+
+TEST_F(CliTest, plan_weighs_the_halves_of_a_lone_micro_batch_as_runs_do) {
+    const std::string lone =
+        "plan " + std::string(std::getenv("ATOLL_SOURCE_DIR")) +
+        "/configs/bench/strands_tp2.toml --set train.sequences_per_step=2 --set train.micro_batch=2 "
+        "--set model.layers=4 --json";
+    const auto pays = atoll_.json(lone + " --link 300M --out plan.json --svg step.svg");
+    EXPECT_EQ(pays.at("interleaves"), true);
+    EXPECT_EQ(pays.at("halves_micro_batches"), true);
+    EXPECT_NE(pays.at("reason").get<std::string>().find("two halves of the one micro-batch"),
+              std::string::npos);
+    EXPECT_LT(pays.at("event_seconds"), pays.at("serial_seconds"));
+    EXPECT_EQ(nlohmann::json::parse(atoll_.read("plan.json")).at("hash"), pays.at("hash"));
+    EXPECT_EQ(atoll_.json(lone + " --link 300M --set train.sequences_per_step=1 --set train.micro_batch=1")
+                  .at("interleaves"),
+              false)
+        << "one sequence has no halves";
 }
 
 TEST_F(CliTest, bench_kernels_has_every_codec_beside_memcpy) {

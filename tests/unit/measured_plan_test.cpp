@@ -97,6 +97,26 @@ TEST(StrandPlanner, asks_for_another_plan_when_steps_drift_from_those_before) {
     });
 }
 
+TEST(StrandPlanner, measures_where_the_profile_that_is_named_is_stale) {
+    auto options = strands({.tp = 2});
+    const auto files = make_system_file_system();
+    const test::TemporaryDirectory directory;
+    options.measures_profile = false;
+    options.profile_file = directory.path() / "named.json";
+    OpProfile profile{.fingerprint = step_fingerprint(options)};
+    profile.fingerprint.threads = 7;
+    files->write_text_atomically(options.profile_file, to_json(profile));
+    const StrandPlanner::Kept kept{directory.path() / "plan.json", directory.path() / "profile.json"};
+    const test::LocalIsland local(options);
+    test::run_ranks(local.size(), [&](std::int32_t rank) {
+        StrandPlanner planner(local.links(rank), *files, kept, Log("test", LogLevel::error));
+        IslandOptions mine = options;
+        planner.plan_at_start(mine);
+        EXPECT_THAT(mine.plan->costs, HasSubstr("profile of 2 rank(s)"));
+    });
+    EXPECT_EQ(op_profile_from_json(files->read_text(kept.profile), "kept").fingerprint.threads, 1);
+}
+
 TEST(OpProfiler, measures_halves_of_a_lone_micro_batch_so_that_they_can_be_planned) {
     auto options = strands({.tp = 2});
     options.batch.sequences_per_step = options.batch.micro_batch = 4;

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "core/error.h"
 #include "island/island.h"
 #include "island/strand_planning.h"
 #include "support/strand_island.h"
@@ -71,8 +72,7 @@ TEST(PlannedIsland, one_rank_for_which_the_plan_is_stale_makes_all_run_serially)
     const auto proposal = plan_of(options, costs_of(slow_link(), step_fingerprint(options)));
     for (const StrandPlan& plan : agree({options, other}, proposal)) {
         EXPECT_FALSE(plan.interleaves);
-        EXPECT_THAT(plan.reason,
-                    HasSubstr("rank 1 can't run the plan: the plan is stale: threads is 7, the profile's 1"));
+        EXPECT_THAT(plan.reason, HasSubstr("rank 1 can't run the plan: threads is 7, the profile's 1"));
     }
 }
 
@@ -88,34 +88,48 @@ TEST(PlannedIsland, one_rank_with_other_ops_makes_all_run_serially) {
     }
 }
 
-TEST(PlannedIsland, files_that_cannot_serve_make_a_serial_plan_that_says_why) {
+TEST(PlannedIsland, a_file_that_is_no_plan_is_the_users_mistake) {
     const auto files = make_system_file_system();
     const test::TemporaryDirectory directory;
     auto options = strands({.tp = 2});
-    const auto reason_of = [&](const std::string& text) {
-        const auto path = directory.path() / "file.json";
-        files->write_text_atomically(path, text);
-        options.plan_file = path;
-        const auto plan = proposed_plan(options, *files);
-        EXPECT_FALSE(plan.interleaves);
-        return plan.reason;
+    const auto mistake = [&](const std::string& name) -> std::string {
+        options.plan_file = directory.path() / name;
+        try {
+            proposed_plan(options, *files);
+        } catch (const UserError& error) {
+            return error.what();
+        }
+        return "none";
     };
-    options.plan_file = directory.path() / "none.json";
-    EXPECT_THAT(proposed_plan(options, *files).reason, HasSubstr("none.json"));
-    EXPECT_THAT(reason_of("{"), HasSubstr("file.json: not a JSON object"));
+    EXPECT_THAT(mistake("none.json"), HasSubstr("none.json"));
+    files->write_text_atomically(directory.path() / "half.json", "{");
+    EXPECT_THAT(mistake("half.json"), HasSubstr("half.json: not a JSON object"));
     auto plan = plan_of(options, costs_of(slow_link(), step_fingerprint(options)));
     std::ranges::reverse(plan.pairs.front().order);
-    EXPECT_THAT(reason_of(to_json(plan)), HasSubstr("which no op before it writes"));
-    options.plan_file.clear();
+    files->write_text_atomically(directory.path() / "reversed.json", to_json(plan));
+    EXPECT_THAT(mistake("reversed.json"), HasSubstr("which no op before it writes"));
+}
+
+TEST(PlannedIsland, a_file_for_another_step_is_stale_and_says_how) {
+    const auto files = make_system_file_system();
+    const test::TemporaryDirectory directory;
+    auto options = strands({.tp = 2});
     options.profile_file = directory.path() / "profile.json";
     OpProfile profile{.fingerprint = step_fingerprint(options)};
     profile.fingerprint.tp = 8;
     files->write_text_atomically(options.profile_file, to_json(profile));
-    EXPECT_THAT(proposed_plan(options, *files).reason,
-                HasSubstr("profile.json is stale: tp is 2, the profile's 8"));
+    const ProposedPlan proposed = proposed_plan(options, *files);
+    EXPECT_FALSE(proposed.plan.interleaves);
+    EXPECT_THAT(proposed.stale, HasSubstr("profile.json is stale: tp is 2, the profile's 8"));
     profile.fingerprint.tp = 2;
     files->write_text_atomically(options.profile_file, to_json(profile));
-    EXPECT_THAT(proposed_plan(options, *files).reason, HasSubstr("the profile has no time of"));
+    EXPECT_THAT(proposed_plan(options, *files).stale, HasSubstr("the profile has no time of"));
+    auto plan = plan_of(options, costs_of(slow_link(), step_fingerprint(options)));
+    plan.fingerprint.threads = 7;
+    options.plan_file = directory.path() / "plan.json";
+    files->write_text_atomically(options.plan_file, to_json(plan));
+    EXPECT_THAT(proposed_plan(options, *files).stale,
+                HasSubstr("plan.json is stale: threads is 1, the profile's 7"));
 }
 
 TEST(PlannedIsland, a_plan_file_serves_as_it_was_written) {
@@ -125,7 +139,7 @@ TEST(PlannedIsland, a_plan_file_serves_as_it_was_written) {
     const auto plan = plan_of(options, costs_of(slow_link(), step_fingerprint(options)));
     options.plan_file = directory.path() / "plan.json";
     files->write_text_atomically(options.plan_file, to_json(plan));
-    EXPECT_EQ(proposed_plan(options, *files), plan);
+    EXPECT_EQ(proposed_plan(options, *files).plan, plan);
 }
 
 TEST(PlannedIsland, one_micro_batch_is_run_as_two_halves_where_that_pays) {
@@ -194,7 +208,8 @@ TEST(PlannedIsland, too_few_micro_batches_run_serially) {
     auto options = strands({.tp = 2});
     options.batch.sequences_per_step = 1;
     const auto files = make_system_file_system();
-    EXPECT_THAT(proposed_plan(options, *files).reason, HasSubstr("1 micro-batch(es), interleaving needs 2"));
+    EXPECT_THAT(proposed_plan(options, *files).plan.reason,
+                HasSubstr("1 micro-batch(es), interleaving needs 2"));
 }
 
 }  // namespace

@@ -17,6 +17,14 @@ if(NOT EXISTS ${ATOLL_TORCH_ROOT}/lib/libtorch_cpu.so)
     message(FATAL_ERROR "no libtorch in ${ATOLL_TORCH_ROOT}: run tools/setup, or pass -DATOLL_TORCH_ROOT=DIR, "
         "or build what needs none with -DATOLL_TORCH=OFF")
 endif()
+# Its TORCH_VERSION, for programs that compare profiles of ops and see no libtorch.
+set(atoll_torch_found_version)
+foreach(part MAJOR MINOR PATCH)
+    file(STRINGS ${ATOLL_TORCH_ROOT}/include/torch/headeronly/version.h line REGEX "define TORCH_VERSION_${part} ")
+    string(REGEX MATCH "[0-9]+" number "${line}")
+    list(APPEND atoll_torch_found_version ${number})
+endforeach()
+list(JOIN atoll_torch_found_version "." atoll_torch_found_version)
 
 add_library(atoll::torch INTERFACE IMPORTED GLOBAL)
 # Searched after the system's headers: libtorch brings an fmt of its own, whose library it does not.
