@@ -9,6 +9,7 @@
 #include "cli/worker_command.h"
 #include "core/child_process.h"
 #include "core/error.h"
+#include "program/op_profile.h"
 
 namespace atl::cli {
 namespace {
@@ -24,7 +25,6 @@ struct BenchOptions {
     std::filesystem::path picture;
     std::filesystem::path trace;
     std::filesystem::path profile;
-    bool unplanned = false;
     bool replay = false;
     bool ingredients = false;
     bool json = false;
@@ -43,7 +43,6 @@ std::vector<std::string> arguments_of(const BenchOptions& options) {
     add("--svg", options.picture.string());
     add("--trace", options.trace.string());
     add("--profile", options.profile.string());
-    if (options.unplanned) arguments.push_back("--unplanned");
     if (options.replay) arguments.push_back("--replay");
     if (options.ingredients) arguments.push_back("--ingredients");
     if (options.json) arguments.push_back("--json");
@@ -76,7 +75,8 @@ int bench(Context& context, const BenchOptions& options) {
                                                           .overrides = options.config.overrides,
                                                           .check_files = false})
                                  .config;
-    const std::int64_t ranks = config.sites.front().island.ranks;
+    const IslandConfig& island = config.sites.front().island;
+    const std::int64_t ranks = island.ranks;
     if (ranks == 1) {
         if (!options.picture.empty() || !options.trace.empty() || !options.link.empty() ||
             !options.profile.empty() || options.replay || options.ingredients)
@@ -85,6 +85,14 @@ int bench(Context& context, const BenchOptions& options) {
                 "overlap: island.ranks must be above 1");
         return run_worker(arguments_of(options));
     }
+    if ((options.replay || options.ingredients) &&
+        (island.schedule != "strands" || island.strand_order != "planned"))
+        throw UserError(
+            fmt::format("[bench] --replay and --ingredients are for planned strands: island.schedule = "
+                        "\"{}\", island.strand_order = \"{}\"",
+                        island.schedule, island.strand_order));
+    if (!options.profile.empty() && context.files->exists(options.profile))
+        op_profile_from_json(context.files->read_text(options.profile), options.profile.string());
     if (!options.link.empty() && options.hosts.empty()) return bench_over_link(options, ranks);
     return run_island(arguments_of(options), ranks, options.threads, options.hosts);
 }
@@ -101,10 +109,10 @@ void add_bench(CLI::App& app, Context& context) {
     add_bench_outer(verb, context);
     verb.add_option("--steps,--turns", options->steps,
                     "Timed steps; of several ranks: turns, each a step of every executor")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 1'000'000))
         ->capture_default_str();
     verb.add_option("--threads", options->threads, "Compute threads")
-        ->check(at_least(1))
+        ->check(whole_number_between(1, 1024))
         ->capture_default_str();
     verb.add_option("--link", options->link,
                     "Of two ranks: join them by a link of this rate, such as 300M, 1G or 3Gbit (needs root)")
@@ -112,17 +120,18 @@ void add_bench(CLI::App& app, Context& context) {
     verb.add_option("--hosts", options->hosts,
                     "Of several ranks: rank i runs in the network namespace PREFIXi, which netlab made")
         ->type_name("PREFIX");
-    verb.add_option("--svg", options->picture, "Of several ranks: draw one step, planned and measured");
-    verb.add_option("--trace", options->trace, "The same for Perfetto (ui.perfetto.dev)");
-    verb.add_option("--profile", options->profile,
-                    "Of several ranks: keep the times of ops in this file, and use them again where they hold");
-    verb.add_flag("--unplanned", options->unplanned,
-                  "Of strands: let them take turns instead of planning their order from the profile");
-    CLI::Option* replay = verb.add_flag("--replay", options->replay,
-                                        "Of strands: try the best few plans and take the fastest, as a run does");
-    CLI::Option* ingredients = verb.add_flag("--ingredients", options->ingredients,
-                                             "Of strands: what each part of the planner gives, predicted and measured");
-    for (CLI::Option* option : {replay, ingredients}) option->excludes("--unplanned");
+    verb.add_option("--svg", options->picture, "Of several ranks: draw one step, planned and measured")
+        ->check(writable_file());
+    verb.add_option("--trace", options->trace, "The same for Perfetto (ui.perfetto.dev)")
+        ->check(writable_file());
+    verb.add_option(
+            "--profile", options->profile,
+            "Of several ranks: keep the times of ops in this file, and use them again where they hold")
+        ->check(writable_file());
+    verb.add_flag("--replay", options->replay,
+                  "Of planned strands: try the best few plans and take the fastest, as a run does");
+    verb.add_flag("--ingredients", options->ingredients,
+                  "Of planned strands: what each part of the planner gives, predicted and measured");
     verb.add_flag("--json", options->json, "Print one JSON object");
     verb.callback([&context, &verb, options] {
         if (!verb.get_subcommands().empty()) return;  // a subverb was chosen

@@ -70,7 +70,7 @@ class OverlapBench {
   private:
     // Every rank plans the same from the same profile; should they differ all the same, they can't run together.
     void plan(const ProfilerOptions& profiler, FileSystem& files) {
-        const bool plans = options_.island.schedule == ScheduleKind::strands && options_.plans;
+        const bool plans = plans_strands(options_.island);
         StrandPlan plan;
         if (plans && options_.replays) {
             auto measured = measure_plan(profiler, links_, options_.profile_file, files);

@@ -25,7 +25,6 @@ struct OverlapBenchOptions {
     std::uint64_t seed = 1;
     std::string links;                   // what joins the ranks, for the profile's fingerprint
     std::filesystem::path profile_file;  // empty: measure, and keep nothing
-    bool plans = true;                   // strands in planned order; else they take turns
     bool replays = false;      // the fastest of the best few plans when tried (island/plan_replay.h)
     bool ingredients = false;  // also measure what each ingredient of the planner gives
 };

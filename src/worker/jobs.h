@@ -49,7 +49,6 @@ struct BenchJob {
     std::filesystem::path profile;     // of ops, kept from bench to bench; empty: none
     std::filesystem::path picture;     // SVG of a step, planned and measured; empty: none
     std::filesystem::path trace;       // the same for Perfetto
-    bool plans = true;                 // strands in planned order; else they take turns
     bool replays = false;              // tries the best few plans
     bool ingredients = false;          // measures what each ingredient of the planner gives
     bool json = false;

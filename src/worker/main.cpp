@@ -60,7 +60,6 @@ void add_bench(CLI::App& app, FileSystem& files, std::function<int()>& job) {
     verb.add_option("--rendezvous", options->rendezvous, "A fresh directory that all ranks see");
     verb.add_option("--link", options->link, "The rate of what joins the ranks, where somebody limits it");
     verb.add_option("--profile", options->profile);
-    verb.add_flag("!--unplanned", options->plans);
     verb.add_flag("--replay", options->replays);
     verb.add_flag("--ingredients", options->ingredients);
     verb.add_option("--svg", options->picture);

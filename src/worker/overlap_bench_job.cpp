@@ -158,16 +158,14 @@ int run_overlap_bench_job(const BenchJob& job, FileSystem& files) {
                                          .directory = job.rendezvous,
                                          .timeout = Milliseconds(config.timeouts.startup_ms)},
                                         island);
-    const auto result =
-        run_overlap_bench({.island = island,
-                           .steps = job.steps,
-                           .seed = static_cast<std::uint64_t>(config.run.seed),
-                           .links = job.link.empty() ? "gloo" : "gloo " + job.link,
-                           .profile_file = job.profile,
-                           .plans = job.plans,
-                           .replays = job.replays,
-                           .ingredients = job.ingredients && island.schedule == ScheduleKind::strands},
-                          connections.links(), files);
+    const auto result = run_overlap_bench({.island = island,
+                                           .steps = job.steps,
+                                           .seed = static_cast<std::uint64_t>(config.run.seed),
+                                           .links = job.link.empty() ? "gloo" : "gloo " + job.link,
+                                           .profile_file = job.profile,
+                                           .replays = job.replays,
+                                           .ingredients = job.ingredients},
+                                          connections.links(), files);
     if (!result) return 0;
     if (!job.picture.empty()) {
         Gantt picture = make_gantt(result->programs, result->timings);
