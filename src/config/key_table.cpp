@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, 6> kOuterMethods = {"diloco",      "avera
                                                            "sparse_loco", "delayed", "eager"};
 constexpr std::array<std::string_view, 8> kCodecs = {"identity", "fp16", "bf16", "int8",
                                                      "int4",     "e3m0", "sign", "top_k"};
+constexpr std::array<std::string_view, 2> kJoinerMoments = {"donor", "zero"};
 constexpr std::array<std::string_view, 4> kTransports = {"auto", "tcp", "zmq", "gloo"};
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 8> kPipelines = {
@@ -159,6 +160,9 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
     flag("exchange", "zstd", RUN(exchange.zstd), "compress packets that become smaller by it"),
     number("exchange", "min_sites", "sites", 1, 1e4, RUN(exchange.min_sites),
            "with fewer left, nothing is applied and the sites wait"),
+    text("exchange", "joiner_moments", RUN(exchange.joiner_moments),
+         "inner moments of a site that joins a running run: of another site's newest checkpoint, or zero", {},
+         kJoinerMoments),
 
     text("coordinator", "address", RUN(coordinator.address),
          "HOST:PORT it listens on and sites reach it at; port 0 = any free one (this machine only)"),

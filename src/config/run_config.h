@@ -104,6 +104,7 @@ struct ExchangeConfig {
     std::int64_t connections = 1;      // per pair of sites
     bool zstd = true;                  // where it makes packets smaller
     std::int64_t min_sites = 1;        // fewer left: nothing is applied
+    std::string joiner_moments = "donor";  // inner moments a site begins with that joins a running run; or zero
 
     bool operator==(const ExchangeConfig&) const = default;
 };

@@ -41,7 +41,8 @@ SiteDriver::SiteDriver(ExchangeOptions options, SiteTransport& transport, Contro
       control_(control),
       clock_(clock),
       log_(std::move(log)),
-      state_(options_.site) {}
+      state_(options_.site),
+      moments_(options_.load_moments) {}
 SiteDriver::~SiteDriver() = default;
 
 bool SiteDriver::step() {
@@ -61,6 +62,7 @@ bool SiteDriver::step() {
     if (now >= next_tick_) {
         next_tick_ = now + kTick;
         sends_.settle(transport_, now);
+        moments_.step(now);
         handle(site_event::Tick{});
     }
     if (now >= next_report_ && !stopped_) {
@@ -214,7 +216,10 @@ void SiteDriver::take_frame(Frame frame) {
                 handle(site_event::PacketsRequested{frame.from, std::move(*keys)});
             break;
         case FrameKind::state_request:
-            for (Frame& answer : published_.answer(frame)) (void)transport_.send(std::move(answer));
+            for (Frame& answer : frame.leg == static_cast<std::uint8_t>(StateKind::outer)
+                                     ? published_.answer(frame)
+                                     : moments_.answer(frame, clock_.now()))
+                (void)transport_.send(std::move(answer));
             break;
         case FrameKind::state_index:
         case FrameKind::state_piece:

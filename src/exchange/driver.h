@@ -19,6 +19,7 @@
 #include "comm/site/transport.h"
 #include "core/log.h"
 #include "exchange/fragment_mean.h"
+#include "exchange/moments_donor.h"
 #include "exchange/send_queue.h"
 #include "exchange/state_transfer.h"
 #include "exchange/traffic.h"
@@ -32,6 +33,7 @@ struct ExchangeOptions {
     SiteOptions site;
     Milliseconds heartbeat{250};
     bool zstd = true;
+    LoadMoments load_moments;  // for joiners; none: there are no inner moments
     kernels::InstructionSet instruction_set = kernels::best_instruction_set();  // changes no bit
 };
 
@@ -158,6 +160,7 @@ class SiteDriver {
     bool stopped_ = false;
 
     PublishedState published_;
+    MomentsDonor moments_;
     StateFetcher fetcher_;
     TrafficCount counting_;
     RoundTraffic traffic_;

@@ -13,6 +13,7 @@ namespace {
 
 // How long the thread may sleep in the transport without looking at the coordinator's messages and the worker's.
 constexpr std::chrono::microseconds kNap{250};
+constexpr Milliseconds kFetchSlice{200};
 constexpr std::chrono::microseconds kLongNap{5000};  // while nobody waits for anything
 
 }  // namespace
@@ -60,10 +61,11 @@ void SiteExchange::withdraw_state() {
     driver_.published_state().withdraw();
 }
 
-FetchedState SiteExchange::fetch_state(std::vector<SiteId> donors, std::vector<std::span<float>> parts,
-                                       Deadline deadline) {
+FetchedState SiteExchange::fetch_state(StateKind kind, std::vector<SiteId> donors,
+                                       std::vector<std::span<float>> parts, Deadline deadline,
+                                       const std::function<void()>& meanwhile) {
     std::optional<FetchedState> result;
-    FetchRequest request{std::move(donors), std::move(parts), deadline, {}};
+    FetchRequest request{std::move(donors), std::move(parts), deadline, {}, kind};
     request.done = [&](std::optional<StateVersion> version, const std::string& problem) {
         const std::scoped_lock lock(mutex_);
         result = {std::move(version), problem};
@@ -71,7 +73,12 @@ FetchedState SiteExchange::fetch_state(std::vector<SiteId> donors, std::vector<s
     };
     post(std::move(request));
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return result.has_value() || failure_; });  // the fetcher keeps the deadline
+    // The fetcher keeps the deadline.
+    while (!changed_.wait_for(lock, kFetchSlice, [&] { return result.has_value() || failure_; })) {
+        lock.unlock();
+        if (meanwhile) meanwhile();
+        lock.lock();
+    }
     throw_if_failed();
     return *std::move(result);
 }

@@ -40,9 +40,9 @@ class SiteExchange {
     // Joiners read the state while it is published; withdraw it before changing it.
     void publish_state(const StateVersion& version, std::vector<std::span<const float>> parts);
     void withdraw_state();
-    // Fills `parts` from the donors; blocks until it is done or the deadline has passed.
-    FetchedState fetch_state(std::vector<SiteId> donors, std::vector<std::span<float>> parts,
-                             Deadline deadline);
+    // Fills `parts` from the donors; returns when it is done or the deadline has passed. Calls `meanwhile` now and then.
+    FetchedState fetch_state(StateKind kind, std::vector<SiteId> donors, std::vector<std::span<float>> parts,
+                             Deadline deadline, const std::function<void()>& meanwhile = {});
 
     RoundTraffic last_traffic() const;
 

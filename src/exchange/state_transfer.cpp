@@ -113,6 +113,7 @@ Frame PublishedState::index_frame(SiteId to) {
     }
     Frame frame;
     frame.kind = FrameKind::state_index;
+    frame.leg = static_cast<std::uint8_t>(kind_);
     frame.to = to;
     frame.round = version_.round;
     frame.body = Payload::own(std::move(bytes));
@@ -123,6 +124,7 @@ std::optional<Frame> PublishedState::piece_frame(SiteId to, std::int64_t piece) 
     if (piece >= piece_count(total_elements(parts_))) return {};
     Frame frame;
     frame.kind = FrameKind::state_piece;
+    frame.leg = static_cast<std::uint8_t>(kind_);
     frame.to = to;
     frame.round = version_.round;
     frame.chunk = static_cast<std::int32_t>(piece);
@@ -140,6 +142,7 @@ void StateFetcher::begin(FetchRequest request, TimePoint now) {
 
 void StateFetcher::take(const Frame& frame) {
     if (!request_ || !donors_.contains(frame.from)) return;
+    if (frame.leg != static_cast<std::uint8_t>(request_->kind)) return;
     if (frame.kind == FrameKind::state_index) take_index(frame);
     if (frame.kind == FrameKind::state_piece) take_piece(frame);
 }
@@ -154,7 +157,7 @@ void StateFetcher::take_index(const Frame& frame) {
     if (wire.elements != elements || wire.piece_elements != kPieceElements ||
         bytes.size() != sizeof(wire) + pieces * sizeof(std::uint64_t)) {
         donors_.erase(frame.from);
-        if (donors_.empty()) finish({}, "[exchange] no donor has a state of this size");
+        if (donors_.empty()) finish({}, "no donor has a state of this size");
         return;
     }
     Index index;
@@ -217,7 +220,7 @@ void StateFetcher::step(SiteTransport& transport, TimePoint now) {
     if (!request_) return;
     if (now >= request_->deadline) {
         return finish(
-            {}, fmt::format("[exchange] {} pieces of the outer state did not come from {} donors in time",
+            {}, fmt::format("{} pieces of the state did not come from {} donors in time",
                             chosen_ ? missing_.size() : 0, donors_.size()));
     }
     if (chosen_ && missing_.empty()) return finish(chosen_->version, {});
@@ -227,6 +230,7 @@ void StateFetcher::step(SiteTransport& transport, TimePoint now) {
 void StateFetcher::ask(SiteTransport& transport, SiteId site, Donor& donor, TimePoint now) {
     Frame frame;
     frame.kind = FrameKind::state_request;
+    frame.leg = static_cast<std::uint8_t>(request_->kind);
     frame.to = site;
     if (!donor.index) {
         if (now < donor.next_index_request) return;

@@ -1,5 +1,5 @@
-// The outer state for a joiner: published by whoever holds it, fetched in pieces from several donors at once,
-// each piece checked against the hash that the index gave. θ_outer changes only at commits; a donor that has
+// State for a joiner: published by whoever holds it, fetched in pieces from several donors at once, each piece checked
+// against the hash that the index gave. The outer state is equal on all donors; inner moments are one donor's own. θ_outer changes only at commits; a donor that has
 // moved on says so with its new index, and the fetch begins again with the newest state.
 //
 // State = parts one after the other, as fp32. Errors: none; a fetch ends done or with a reason, within its
@@ -20,9 +20,11 @@
 
 namespace atl {
 
+enum class StateKind : std::uint8_t { outer = 0, inner_moments = 1 };  // on the wire
+
 struct StateVersion {
     Round round;  // the next to apply
-    Step step;
+    Step step;    // inner moments: steps that the optimizer has done
     Hash128 state_hash;
     std::int64_t fragments_applied = 0;  // of that round
     auto operator<=>(const StateVersion&) const = default;
@@ -31,6 +33,8 @@ struct StateVersion {
 // What a site gives away. Threads: publish and withdraw from the worker's, the rest from the exchange's.
 class PublishedState {
   public:
+    explicit PublishedState(StateKind kind = StateKind::outer) : kind_(kind) {}
+
     // The spans stay valid and unchanged until withdraw() has returned.
     void publish(const StateVersion& version, std::vector<std::span<const float>> parts);
     void withdraw();
@@ -42,6 +46,7 @@ class PublishedState {
     Frame index_frame(SiteId to);
     std::optional<Frame> piece_frame(SiteId to, std::int64_t piece);
 
+    const StateKind kind_;
     std::mutex mutex_;  // guards everything
     bool is_published_ = false;
     StateVersion version_;
@@ -54,6 +59,7 @@ struct FetchRequest {
     std::vector<std::span<float>> parts;  // as published; stay valid until the fetch has ended
     Deadline deadline;
     std::function<void(std::optional<StateVersion>, const std::string& problem)> done;  // called once
+    StateKind kind = StateKind::outer;
 };
 
 class StateFetcher {

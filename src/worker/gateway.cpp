@@ -128,16 +128,19 @@ void Gateway::load(const site_action::LoadState& order) {
 void Gateway::fetch(const site_action::FetchState& order) {
     close_round();
     parts_.exchange.withdraw_state();
-    const FetchedState fetched =
-        parts_.exchange.fetch_state(order.donors, outer_.shared_parts(),
-                                    parts_.clock.after(Milliseconds(parts_.config.timeouts.exchange_ms)));
+    initialise();
+    // First: the outer state goes on changing.
+    if (parts_.config.exchange.joiner_moments == "donor") fetch_moments(order.donors);
+    const FetchedState fetched = parts_.exchange.fetch_state(
+        StateKind::outer, order.donors, outer_.shared_parts(),
+        parts_.clock.after(Milliseconds(parts_.config.timeouts.exchange_ms)),
+        [this] { parts_.team.keep_alive(); });
     if (!fetched.version) {
         parts_.log.warning("[worker] no state from other sites: {}", fetched.problem);
         parts_.exchange.tell(site_event::StateFailed{fetched.problem});
         return;
     }
     parts_.log.info("[worker] took over the state of round {} from other sites", fetched.version->round);
-    initialise();  // moments begin at zero
     outer_.forget_own();  // the donors have others
     return_to_start();
     state_loaded({fetched.version->round,
@@ -145,6 +148,30 @@ void Gateway::fetch(const site_action::FetchState& order) {
                   fetched.version->state_hash,
                   {},
                   fetched.version->fragments_applied});
+}
+
+// From one donor, for moments of several sites are no moments of one; the next where that has none.
+void Gateway::fetch_moments(const std::vector<SiteId>& donors) {
+    std::vector<float> moments(static_cast<std::size_t>(parts_.trainer.moment_elements()));
+    if (moments.empty()) return;
+    std::string problem;
+    for (const SiteId donor : donors) {
+        const FetchedState fetched = parts_.exchange.fetch_state(
+            StateKind::inner_moments, {donor}, {moments},
+            parts_.clock.after(Milliseconds(parts_.config.timeouts.exchange_ms)),
+            [this] { parts_.team.keep_alive(); });
+        problem = fetched.problem;
+        if (!fetched.version) continue;
+        parts_.team.announce(RankOrder::move(RankOrder::Kind::take_moments));
+        const Hash128 hash = parts_.trainer.set_moments(moments, fetched.version->step.value());
+        if (hash != fetched.version->state_hash)
+            throw CorruptDataError("[worker] the inner moments are not those that the donor has sent");
+        parts_.log.info("[worker] took over the inner moments of site {} after {} steps of its optimizer: {}",
+                        parts_.config.sites.at(static_cast<std::size_t>(donor.value())).name,
+                        fetched.version->step, hash.hex());
+        return;
+    }
+    parts_.log.warning("[worker] no site has a checkpoint with inner moments ({}): they begin at zero", problem);
 }
 
 void Gateway::state_loaded(const site_event::StateLoaded& loaded) {

@@ -65,6 +65,7 @@ class Gateway {
     void check_coordinator() const;
     void load(const site_action::LoadState& order);
     void fetch(const site_action::FetchState& order);
+    void fetch_moments(const std::vector<SiteId>& donors);
     void start_round(const site_action::StartRound& order, std::uint64_t work);
     bool can_work() const;  // there is something to do without another order
     void work();

@@ -27,6 +27,7 @@ struct RankOrder {
         take_state = 7,       // … and from it, with the optimizer's count of steps
         plan_again = 8,       // the strands' order, from fresh measurements
         stop = 9,             // end with `exit_code`
+        take_moments = 10,    // take_state without the parameters; then all moments back to the gateway
     };
     Kind kind = Kind::wait;
     std::int64_t step = 0;

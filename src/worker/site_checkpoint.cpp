@@ -146,6 +146,39 @@ ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpoin
     return read;
 }
 
+std::vector<std::string> moment_tensors(Island& island) {
+    std::vector<std::string> names;
+    for (const TensorKind kind : island.tensor_kinds())
+        for (const auto& tensor : island.tensors())
+            if (kind != TensorKind::parameter && island.has(kind, tensor))
+                names.push_back(fmt::format("{}/{}", section_of(kind), tensor.name));
+    return names;
+}
+
+std::optional<KeptMoments> read_newest_moments(const FileSystem& files, const SiteCheckpointNames& names,
+                                               const std::vector<std::string>& moment_tensors, const Log& log) {
+    try {
+        for (const auto& found : find_checkpoints(files, names.checkpoints)) {
+            if (!found.complete_for(names.site)) continue;
+            const CheckpointReader reader(files, site_directory(names, found.step));
+            const auto& metadata = reader.metadata();
+            if (metadata.run_id != names.run_id) continue;
+            KeptMoments moments{{metadata.round, Step(metadata.optimizer_step), {}}, {{}}};
+            std::vector<float>& values = moments.parts.front();
+            for (const std::string& name : moment_tensors) {
+                const auto count = static_cast<std::size_t>(element_count(reader.tensor(name).shape));
+                values.resize(values.size() + count);
+                reader.read(name, std::span(values).last(count));
+            }
+            moments.version.state_hash = xxh3_128(std::as_bytes(std::span(values)));
+            return moments;
+        }
+    } catch (const WorldError& error) {
+        log.warning("[worker] no inner moments for a joiner: {}", error.what());
+    }
+    return {};
+}
+
 std::vector<std::string> read_initial_parameters(const FileSystem& files, const std::filesystem::path& path,
                                                  Island& island) {
     const CheckpointReader reader(files, path);

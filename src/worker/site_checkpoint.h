@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoint.h"
 #include "config/run_config.h"
 #include "core/log.h"
+#include "exchange/moments_donor.h"
 #include "island/island.h"
 #include "outer/outer_model.h"
 #include "rounds/control.h"
@@ -47,6 +48,12 @@ struct ReadCheckpoint {
 // Fills island and outer state from the site's checkpoint of that step.
 ReadCheckpoint read_site_checkpoint(const FileSystem& files, const SiteCheckpointNames& names, Step step,
                                     Island& island, OuterModel& outer);
+
+// The moments of the newest complete checkpoint, as Trainer::set_moments takes them, with the hash it returns; nothing
+// where there is none that can be read, and the log says why. Any thread. `moment_tensors`: names in a checkpoint.
+std::optional<KeptMoments> read_newest_moments(const FileSystem& files, const SiteCheckpointNames& names,
+                                               const std::vector<std::string>& moment_tensors, const Log& log);
+std::vector<std::string> moment_tensors(Island& island);
 
 // Parameters alone, from any checkpoint (an imported model, another run's anchor); moments stay zero. Returns what was
 // passed over to find it, for the log.

@@ -91,10 +91,14 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
 
     CoordinatorLink control(control_options(config, job.run_directory), clock);
     OuterModel outer(outer_model_options(config, trainer.island()));
+    const auto load_moments = [&files, names, log, tensors = moment_tensors(trainer.island())] {
+        return read_newest_moments(files, names, tensors, log);
+    };
     SiteExchange exchange({.site = site_options(config, info, config.run.name, trainer, outer,
                                                 checkpoints_to_offer(job, files, names, log)),
                            .heartbeat = Milliseconds(config.timeouts.heartbeat_ms),
-                           .zstd = config.exchange.zstd},
+                           .zstd = config.exchange.zstd,
+                           .load_moments = load_moments},
                           *transport, control, clock, log);
     Island& island = trainer.island();
     log.info("[worker] {} parameters, {} of memory placed",

@@ -59,6 +59,45 @@ EvaluationResult Trainer::evaluate(std::int64_t begin, std::int64_t end, const s
     return windows_ ? island_->evaluate(*windows_, begin, end, after_batch) : EvaluationResult{};
 }
 
+Hash128 Trainer::set_moments(std::span<const float> values, std::int64_t optimizer_steps) {
+    const auto next = [&](const TensorSpec&, BufferView whole) {
+        const auto count = static_cast<std::size_t>(whole.count);
+        if (whole.dtype == DType::f64)
+            std::ranges::copy(values.first(count), whole.as<double>().begin());
+        else
+            std::ranges::copy(values.first(count), whole.as<float>().begin());
+        values = values.subspan(count);
+    };
+    for (const TensorKind kind : island_->tensor_kinds())
+        if (kind != TensorKind::parameter) island_->distribute(kind, next);
+    island_->set_optimizer_steps(optimizer_steps);
+    island_->share_optimizer_steps();
+    return moments_hash();
+}
+
+std::int64_t Trainer::moment_elements() const {
+    std::int64_t elements = 0;
+    for (const TensorKind kind : island_->tensor_kinds())
+        for (const TensorSpec& tensor : island_->tensors())
+            if (kind != TensorKind::parameter && island_->has(kind, tensor))
+                elements += element_count(tensor.shape);
+    return elements;
+}
+
+Hash128 Trainer::moments_hash() {
+    std::vector<float> values;
+    for (const TensorKind kind : island_->tensor_kinds()) {
+        if (kind == TensorKind::parameter) continue;
+        island_->collect(kind, [&](const TensorSpec&, BufferView whole) {
+            if (whole.dtype == DType::f64)
+                for (const double value : whole.as<double>()) values.push_back(static_cast<float>(value));
+            else
+                values.insert(values.end(), whole.as<float>().begin(), whole.as<float>().end());
+        });
+    }
+    return xxh3_128(std::as_bytes(std::span(values)));
+}
+
 Island::SelectTensor Trainer::selected(const RankOrder& order) {
     if (order.end <= 1) return {};
     return [fragment = order.begin, fragments = static_cast<int>(order.end)](const TensorSpec& tensor) {
@@ -91,6 +130,9 @@ int Trainer::serve(RankTeam& team) {
             case RankOrder::Kind::take_state:
                 for (const TensorKind kind : island_->tensor_kinds()) island_->distribute(kind, {});
                 island_->share_optimizer_steps();
+                break;
+            case RankOrder::Kind::take_moments:
+                set_moments({}, 0);
                 break;
             case RankOrder::Kind::evaluate:
                 evaluate(order.begin, order.end);

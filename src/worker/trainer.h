@@ -9,6 +9,7 @@
 
 #include "config/run_config.h"
 #include "core/file_system.h"
+#include "core/hash.h"
 #include "data/batch_dump.h"
 #include "data/corpus.h"
 #include "data/evaluation_windows.h"
@@ -37,6 +38,12 @@ class Trainer {
     EvaluationResult evaluate(std::int64_t begin, std::int64_t end,
                               const std::function<void()>& after_batch = {});
 
+    // Collective: the inner optimizer's state, as another site had it: first, then second moments of all tensors that have
+    // them, in the model's order. On ranks that are no gateway both arguments are ignored. Returns XXH3-128 of what the
+    // island then holds, as fp32.
+    Hash128 set_moments(std::span<const float> values, std::int64_t optimizer_steps);
+    std::int64_t moment_elements() const;
+
     // Why the gateway should plan its strands again, now that step took so long; empty to go on.
     std::string drift(const StepResult& step) { return strands_.add_step(step.seconds); }
     void plan_again() { strands_.plan_again(*island_); }
@@ -48,6 +55,7 @@ class Trainer {
     static Island::SelectTensor selected(const RankOrder& order);
 
   private:
+    Hash128 moments_hash();
     void dump_block(std::int64_t step, std::int64_t block);
 
     RunConfig config_;

@@ -5,6 +5,11 @@
 
 #include <system_error>
 
+#include "checkpoint/checkpoint.h"
+#include "config/load_config.h"
+#include "core/file_system.h"
+#include "core/hash.h"
+#include "model/tensors.h"
 #include "support/training_run.h"
 
 namespace atl::test {
@@ -46,6 +51,23 @@ class SeparateSites : public testing::Test {
         const auto processes = find_processes({"atoll-worker", runs_.directory(site).string()});
         ASSERT_EQ(processes.size(), 1u);
         ASSERT_EQ(::kill(processes.front(), SIGKILL), 0);
+    }
+
+    // XXH3-128 of a checkpoint's first and second moments, in the model's order.
+    std::string moments_hash(const std::string& site, std::int64_t step) const {
+        const auto files = make_system_file_system();
+        const CheckpointReader reader(
+            *files, checkpoint_directory(runs_.directory(site) / "checkpoints", Step(step)));
+        const RunConfig config =
+            load_config(*files, {.file = runs_.directory(site) / "config.toml", .overrides = {}}).config;
+        std::vector<float> values;
+        for (const std::string section : {"moment1", "moment2"})
+            for (const TensorSpec& tensor : model_tensors(shape_of(config.model))) {
+                const auto count = static_cast<std::size_t>(element_count(tensor.shape));
+                values.resize(values.size() + count);
+                reader.read(section + "/" + tensor.name, std::span(values).last(count));
+            }
+        return xxh3_128(std::as_bytes(std::span(values))).hex();
     }
 
     TrainingRuns runs_;
@@ -122,7 +144,8 @@ TEST_F(SeparateSites, a_second_process_under_one_name_waits_and_does_not_disturb
 }
 
 TEST_F(SeparateSites, a_site_that_comes_late_takes_part_from_the_next_round) {
-    const auto config = runs_.write_config({"east", "west", "north"}, settings());
+    const auto config = runs_.write_config(
+        {"east", "west", "north"}, settings({{"checkpoint.interval", "50"}, {"checkpoint.keep", "100"}}));
     ChildProcess east = start(config, "east"), west = start(config, "west");
     ASSERT_TRUE(runs_.wait_for_text("east", "round 2 committed")) << runs_.output("east");
     ChildProcess north = start(config, "north");
@@ -132,6 +155,28 @@ TEST_F(SeparateSites, a_site_that_comes_late_takes_part_from_the_next_round) {
     EXPECT_EQ(late.hash(), first.hash());
     EXPECT_EQ(second.hash(), first.hash());
     EXPECT_FALSE(runs_.losses("north", "north").empty()) << late.log;
+
+    // It began with the inner moments of the first site's checkpoint, and not with those of another.
+    const std::string said = "took over the inner moments of site east after ";
+    const auto at = late.log.find(said);
+    ASSERT_NE(at, std::string::npos) << late.log;
+    const std::int64_t steps = std::atoll(late.log.c_str() + at + said.size());
+    EXPECT_GE(steps, 50);
+    EXPECT_NE(late.log.find(moments_hash("east", steps), at), std::string::npos) << late.log;
+    EXPECT_NE(moments_hash("east", steps), moments_hash("west", steps));
+}
+
+TEST_F(SeparateSites, a_site_that_comes_late_begins_without_moments_where_that_is_asked_for) {
+    const auto config = runs_.write_config(
+        {"east", "west"}, settings({{"checkpoint.interval", "50"}, {"exchange.joiner_moments", "\"zero\""}}));
+    ChildProcess east = start(config, "east");
+    ASSERT_TRUE(runs_.wait_for_text("east", "round 1 committed")) << runs_.output("east");
+    ChildProcess west = start(config, "west");
+    const auto first = runs_.finish("east", east), late = runs_.finish("west", west);
+    EXPECT_TRUE(late.status.ok()) << late.log;
+    EXPECT_EQ(late.hash(), first.hash());
+    EXPECT_NE(late.log.find("took over the state"), std::string::npos) << late.log;
+    EXPECT_EQ(late.log.find("inner moments"), std::string::npos) << late.log;
 }
 
 TEST_F(SeparateSites, a_killed_coordinator_comes_back_for_the_sites_of_other_machines) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "comm/site/sim.h"
 #include "core/random.h"
+#include "exchange/moments_donor.h"
 #include "support/site_transport.h"
 
 namespace atl {
@@ -169,6 +172,52 @@ TEST_F(StateTransferTest, silence_ends_at_the_deadline) {
     EXPECT_FALSE(result_);
     EXPECT_NE(problem_.find("in time"), std::string::npos);
     EXPECT_EQ(calls_, 1);
+}
+
+TEST(MomentsDonorTest, reads_when_asked_and_says_so_where_it_has_none) {
+    const SystemClock clock;
+    Frame request;
+    request.kind = FrameKind::state_request;
+    request.leg = static_cast<std::uint8_t>(StateKind::inner_moments);
+    for (const bool has : {true, false}) {
+        int reads = 0;
+        MomentsDonor donor([&]() -> std::optional<KeptMoments> {
+            ++reads;
+            if (!has) return {};
+            return KeptMoments{version(4), {std::vector<float>(100'000, 2.0F)}};
+        });
+        EXPECT_TRUE(donor.answer(request, clock.now()).empty()) << "joiners ask again";
+        std::vector<Frame> answers;
+        while (answers.empty()) {
+            donor.step(clock.now());
+            answers = donor.answer(request, clock.now());
+        }
+        EXPECT_EQ(reads, 1);
+        EXPECT_EQ(answers.front().kind, FrameKind::state_index);
+        EXPECT_EQ(answers.front().leg, request.leg);
+        std::int64_t elements = -1;
+        std::memcpy(&elements, answers.front().body.bytes().data() + 32, sizeof elements);
+        EXPECT_EQ(elements, has ? 100'000 : 0);
+        EXPECT_EQ(donor.bytes(), 4 * elements);
+        donor.step(clock.after(Milliseconds(60'000)));
+        EXPECT_EQ(donor.bytes(), 0) << "nobody asks any more";
+    }
+}
+
+TEST_F(StateTransferTest, moments_are_not_taken_for_outer_state) {
+    PublishedState moments(StateKind::inner_moments);
+    const State state(1);
+    publish(0, 4, state);
+    moments.publish(version(9), {state.theta, state.momentum});
+    begin();
+    Frame request;
+    request.from = SiteId(2);
+    for (Frame& frame : moments.answer(request)) {
+        frame.from = SiteId(0);
+        fetcher_.take(frame);
+    }
+    ASSERT_TRUE(run_until([&] { return finished(); }));
+    EXPECT_EQ(result_, version(4)) << problem_;
 }
 
 }  // namespace
