@@ -35,7 +35,7 @@ void add_site(Json& total, const Json& site) {
     };
     const auto largest = [](const Json& a, const Json& b) { return std::max(a, b); };
     const auto smallest = [](const Json& a, const Json& b) { return std::min(a, b); };
-    for (const char* key : {"steps", "rounds", "tokens", "exchange_seconds", "peak_rss_bytes"})
+    for (const char* key : {"steps", "rounds", "run_tokens", "exchange_seconds", "peak_rss_bytes"})
         combine(total, site, key, largest);
     for (const char* key : {"compute_utilization", "model_flops_utilization"})
         combine(total, site, key, smallest);
@@ -99,6 +99,11 @@ RunSummary summarize_run(const FileSystem& files, const std::filesystem::path& r
     }
     if (total.is_null()) total = Json::object();
     if (losses > 0) total["train_loss"] = train_loss_sum / static_cast<double>(losses);
+    // Sites that are no longer there, or run elsewhere, have trained on some of them.
+    if (total.contains("run_tokens")) {
+        total["tokens"] = total["run_tokens"];
+        total.erase("run_tokens");
+    }
     total["sites"] = by_site;
     summary.json = total.dump(2) + "\n";
     summary.table = fmt::format("  {:<12} {:>10} {:>10} {:>12} {:>10}  {}\n{}", "site", "train_loss",

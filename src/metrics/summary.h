@@ -18,7 +18,7 @@ struct Summary {
     std::int64_t parameters = 0;  // count; tied tensors once
     std::int64_t steps = 0;
     std::int64_t rounds = 0;  // committed
-    std::int64_t tokens = 0;  // of committed rounds, all sites
+    std::int64_t tokens = 0;  // of committed rounds; a site's summary: its own
     std::optional<double> train_loss;
     std::optional<double> val_loss;
     std::optional<double> tokens_per_second;

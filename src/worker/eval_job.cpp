@@ -21,7 +21,7 @@ struct EvaluationFigures {
     double loss = 0;
     std::int64_t tokens = 0;
     std::int64_t windows = 0;
-    std::optional<double> bits_per_byte;  // byte-level models: a token is a byte
+    std::optional<double> bits_per_byte;  // byte-level models: a token is a byte, or the end of a text and none
 };
 
 IslandOptions evaluation_options(const ModelShape& shape, std::int32_t threads) {
@@ -43,6 +43,13 @@ void warn_of_not_finite(const CheckpointReader& reader, const Log& log) {
             log.warning("[eval] {}: {} of {} values of {} are not finite", reader.site_directory().string(), wrong,
                         values.size(), tensor.name);
     }
+}
+
+// Among the first tokens that are predicted, which are those after the corpus's first.
+std::int64_t ends_of_text(const Corpus& corpus, std::int64_t predicted) {
+    const std::int64_t end = std::min(1 + predicted, corpus.token_count());
+    return std::ranges::count_if(corpus.document_begins(),
+                                 [&](std::int64_t begin) { return begin >= 1 && begin < end; });
 }
 
 EvaluationFigures evaluate(const EvalJob& job, const FileSystem& files, const Log& log) {
@@ -68,7 +75,9 @@ EvaluationFigures evaluate(const EvalJob& job, const FileSystem& files, const Lo
     figures.tokens = result.tokens;
     figures.loss = result.loss_sum / static_cast<double>(result.tokens);
     if (shape.vocab >= kByteVocabulary && shape.vocab < 2 * kByteVocabulary)
-        figures.bits_per_byte = figures.loss / std::numbers::ln2;
+        figures.bits_per_byte =
+            result.loss_sum / std::numbers::ln2 /
+            static_cast<double>(result.tokens - ends_of_text(corpus, result.tokens));
     if (!std::isfinite(figures.loss)) warn_of_not_finite(reader, log);
     return figures;
 }

@@ -251,7 +251,7 @@ void Gateway::write_checkpoint(const CheckpointRef& ref) {
     parts_.team.announce(RankOrder::move(RankOrder::Kind::give_state));
     write_site_checkpoint(parts_.files, parts_.checkpoints, parts_.config, now,
                           inside ? &*open_plan_ : nullptr, parts_.trainer.island(), outer_,
-                          parts_.reporter.progress());
+                          parts_.reporter.progress(exchange_totals()));
     parts_.log.info("checkpoint of step {} written", now.step);
     if (training_) training_->held = open_plan_->stop_step == steps_done_;
     parts_.exchange.tell(site_event::CheckpointWritten{now.step});

@@ -160,10 +160,15 @@ std::optional<RoundCost> Gateway::end_round(const Commit& commit, const Hash128&
     rounds_applied_ = commit.round.next();
     fragments_applied_ = 0;
     double blocks = 0;
-    for (const Contributor& contributor : commit.contributors) blocks += contributor.weight;
+    double own_blocks = 0;
+    for (const Contributor& contributor : commit.contributors) {
+        blocks += contributor.weight;
+        if (contributor.site == parts_.transport.self()) own_blocks += contributor.weight;
+    }
+    const std::int64_t block_tokens = parts_.trainer.batches().shape().block_tokens();
     parts_.reporter.round_committed(
         commit.round.value(), steps_done_.value(), commit.contributors.size(),
-        static_cast<std::int64_t>(blocks) * parts_.trainer.batches().shape().block_tokens(),
+        static_cast<std::int64_t>(blocks) * block_tokens, static_cast<std::int64_t>(own_blocks) * block_tokens,
         exchange_totals());
     parts_.reporter.exchanged(traffic);
     publish(steps_done_, state_hash);

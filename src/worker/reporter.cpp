@@ -6,6 +6,16 @@
 
 namespace atl {
 
+ExchangeTotals operator+(const ExchangeTotals& one, const ExchangeTotals& other) {
+    return {one.payload_bytes_sent + other.payload_bytes_sent, one.wire_bytes_sent + other.wire_bytes_sent,
+            one.wire_bytes_received + other.wire_bytes_received, one.seconds + other.seconds};
+}
+
+ExchangeTotals operator-(const ExchangeTotals& one, const ExchangeTotals& other) {
+    return {one.payload_bytes_sent - other.payload_bytes_sent, one.wire_bytes_sent - other.wire_bytes_sent,
+            one.wire_bytes_received - other.wire_bytes_received, one.seconds - other.seconds};
+}
+
 Reporter::Reporter(ReporterOptions options, const RunConfig& config, FileSystem& files, const Clock& clock,
                    Log log)
     : options_(std::move(options)),
@@ -27,7 +37,7 @@ void Reporter::step_done(std::int64_t steps_done, double learning_rate, const St
     interval_.seconds += result.seconds;
     interval_.gradient_norm = result.gradient_norm;
     ++interval_steps_;
-    site_tokens_ += result.tokens;
+    trained_tokens_ += result.tokens;
     step_seconds_ += result.seconds;
     // On a busy machine the products at the start may have been slower than what whole steps reach later.
     if (result.seconds > 0) peak_ = std::max(peak_, options_.flops_per_step / result.seconds);
@@ -52,7 +62,7 @@ void Reporter::step_done(std::int64_t steps_done, double learning_rate, const St
                     {"train_loss", *train_loss_},
                     {"gradient_norm", interval_.gradient_norm},
                     {"learning_rate", learning_rate},
-                    {"tokens", site_tokens_},
+                    {"tokens", trained_tokens_},
                     {"tokens_per_second", tokens_per_second},
                     {"model_flops_utilization", utilization},
                     {"rss_bytes", current_rss_bytes()}});
@@ -65,22 +75,22 @@ void Reporter::step_done(std::int64_t steps_done, double learning_rate, const St
 }
 
 void Reporter::round_committed(std::int64_t round, std::int64_t steps_done, std::size_t contributors,
-                               std::int64_t tokens, const ExchangeTotals& totals) {
+                               std::int64_t tokens, std::int64_t own_tokens, const ExchangeTotals& totals) {
     run_tokens_ += tokens;
+    site_tokens_ += own_tokens;
+    const ExchangeTotals moved = totals - before_round_;
+    before_round_ = totals;
     log_.info("round {} committed at step {}: {} site{}, sent {}, exchange {}", round, steps_done,
               contributors, contributors == 1 ? "" : "s",
-              human_bytes(static_cast<double>(totals.payload_bytes_sent - payload_bytes_before_)),
-              human_duration(totals.seconds - exchange_seconds_));
+              human_bytes(static_cast<double>(moved.payload_bytes_sent)), human_duration(moved.seconds));
     metrics_.write({{"round", round},
                     {"step", steps_done},
                     {"elapsed_seconds", elapsed_seconds()},
                     {"contributors", static_cast<std::int64_t>(contributors)},
-                    {"exchange_seconds", totals.seconds - exchange_seconds_},
-                    {"payload_bytes_sent", totals.payload_bytes_sent},
-                    {"wire_bytes_sent", totals.wire_bytes_sent},
-                    {"wire_bytes_received", totals.wire_bytes_received}});
-    exchange_seconds_ = totals.seconds;
-    payload_bytes_before_ = totals.payload_bytes_sent;
+                    {"exchange_seconds", moved.seconds},
+                    {"payload_bytes_sent", moved.payload_bytes_sent},
+                    {"wire_bytes_sent", moved.wire_bytes_sent},
+                    {"wire_bytes_received", moved.wire_bytes_received}});
 }
 
 void Reporter::exchanged(const RoundTraffic& traffic) {
@@ -112,8 +122,10 @@ void Reporter::evaluated(std::int64_t round, std::int64_t steps_done, double los
     board_.scalar("validation/loss", steps_done, loss);
 }
 
-ReporterProgress Reporter::progress() const {
+ReporterProgress Reporter::progress(const ExchangeTotals& totals) const {
     return {.run_tokens = run_tokens_,
+            .site_tokens = site_tokens_,
+            .exchanged = before_start_ + totals,
             .train_loss = train_loss_,
             .validation_loss = validation_loss_,
             .interval_loss_sum = interval_.loss_sum,
@@ -124,6 +136,8 @@ ReporterProgress Reporter::progress() const {
 
 void Reporter::go_on_from(const ReporterProgress& progress) {
     run_tokens_ = progress.run_tokens;
+    site_tokens_ = progress.site_tokens;
+    before_start_ = progress.exchanged;
     train_loss_ = progress.train_loss;
     validation_loss_ = progress.validation_loss;
     interval_ = {};
@@ -139,23 +153,24 @@ void Reporter::finished(std::int64_t parameters, std::int64_t steps_done, std::i
     summary.parameters = parameters;
     summary.steps = steps_done;
     summary.rounds = rounds;
-    summary.tokens = run_tokens_;
+    summary.tokens = site_tokens_;
     summary.train_loss = train_loss_;
     summary.val_loss = validation_loss_;
     if (step_seconds_ > 0) {
         const auto steps = static_cast<double>(steps_done - first_step_);
-        summary.tokens_per_second = static_cast<double>(site_tokens_) / elapsed_seconds();
+        summary.tokens_per_second = static_cast<double>(trained_tokens_) / elapsed_seconds();
         summary.compute_utilization = step_seconds_ / elapsed_seconds();
         summary.model_flops_utilization =
             options_.flops_per_step * steps / step_seconds_ / peak_;
     }
-    summary.payload_bytes_sent = totals.payload_bytes_sent;
-    summary.wire_bytes_sent = totals.wire_bytes_sent;
-    summary.wire_bytes_received = totals.wire_bytes_received;
-    summary.exchange_seconds = totals.seconds;
+    const ExchangeTotals exchanged = before_start_ + totals;
+    summary.payload_bytes_sent = exchanged.payload_bytes_sent;
+    summary.wire_bytes_sent = exchanged.wire_bytes_sent;
+    summary.wire_bytes_received = exchanged.wire_bytes_received;
+    summary.exchange_seconds = exchanged.seconds;
     summary.peak_rss_bytes = peak_rss_bytes();
     summary.parameters_blake2b = parameters_blake2b;
-    summary.more = {{"site", options_.site}};
+    summary.more = {{"site", options_.site}, {"run_tokens", run_tokens_}};
     const auto directory = options_.run_directory / "summaries";
     files_.create_directories(directory);
     write_summary(files_, directory / (options_.site + ".json"), summary);

@@ -26,17 +26,21 @@ struct ReporterOptions {
     double matmul_peak_flops_per_second = 0;  // of the whole island
 };
 
-// What the exchange has moved since the start of the process.
+// What the exchange has moved.
 struct ExchangeTotals {
     std::int64_t payload_bytes_sent = 0;
     std::int64_t wire_bytes_sent = 0;
     std::int64_t wire_bytes_received = 0;
     double seconds = 0;
 };
+ExchangeTotals operator+(const ExchangeTotals& one, const ExchangeTotals& other);
+ExchangeTotals operator-(const ExchangeTotals& one, const ExchangeTotals& other);
 
 // What the figures go on from after a resume; a checkpoint holds it.
 struct ReporterProgress {
-    std::int64_t run_tokens = 0;  // of all committed rounds, all sites
+    std::int64_t run_tokens = 0;   // of all committed rounds, all sites
+    std::int64_t site_tokens = 0;  // of those, this site's
+    ExchangeTotals exchanged;      // since the run began
     std::optional<double> train_loss;
     std::optional<double> validation_loss;
     // The logging interval that a stop cuts in two.
@@ -52,16 +56,16 @@ class Reporter {
              Log log);
 
     void step_done(std::int64_t steps_done, double learning_rate, const StepResult& result);
-    // `tokens` of the round's contributors, all sites.
+    // `tokens` of the round's contributors, all sites, `own_tokens` this one's. Totals are since the start of the process.
     void round_committed(std::int64_t round, std::int64_t steps_done, std::size_t contributors,
-                         std::int64_t tokens, const ExchangeTotals& totals);
+                         std::int64_t tokens, std::int64_t own_tokens, const ExchangeTotals& totals);
     // What the round's exchange moved, one line per peer and per fragment.
     void exchanged(const RoundTraffic& traffic);
     void evaluated(std::int64_t round, std::int64_t steps_done, double loss);
     void finished(std::int64_t parameters, std::int64_t steps_done, std::int64_t rounds,
                   const std::string& parameters_blake2b, const ExchangeTotals& totals);
 
-    ReporterProgress progress() const;
+    ReporterProgress progress(const ExchangeTotals& totals) const;
     void go_on_from(const ReporterProgress& progress);
 
   private:
@@ -82,8 +86,10 @@ class Reporter {
     std::int64_t interval_steps_ = 0;
     // Since the start.
     double step_seconds_ = 0;
-    double exchange_seconds_ = 0;
-    std::int64_t payload_bytes_before_ = 0;  // sent up to the round before
+    ExchangeTotals before_round_;  // up to the round before
+    std::int64_t trained_tokens_ = 0;
+    // Since the run began.
+    ExchangeTotals before_start_;
     std::int64_t site_tokens_ = 0;
     std::int64_t run_tokens_ = 0;
     std::optional<double> train_loss_;

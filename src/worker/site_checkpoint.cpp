@@ -43,6 +43,11 @@ nlohmann::json to_json(const ReporterProgress& progress) {
         return value ? nlohmann::json(*value) : nlohmann::json();
     };
     return {{"run_tokens", progress.run_tokens},
+            {"site_tokens", progress.site_tokens},
+            {"payload_bytes_sent", progress.exchanged.payload_bytes_sent},
+            {"wire_bytes_sent", progress.exchanged.wire_bytes_sent},
+            {"wire_bytes_received", progress.exchanged.wire_bytes_received},
+            {"exchange_seconds", progress.exchanged.seconds},
             {"train_loss", loss(progress.train_loss)},
             {"validation_loss", loss(progress.validation_loss)},
             {"interval_loss_sum", progress.interval_loss_sum},
@@ -58,6 +63,11 @@ ReporterProgress progress_from_json(const nlohmann::json& json) {
     // A loss that is not finite is null in JSON.
     const auto& loss_sum = json.at("interval_loss_sum");
     return {.run_tokens = json.at("run_tokens"),
+            .site_tokens = json.at("site_tokens"),
+            .exchanged = {.payload_bytes_sent = json.at("payload_bytes_sent"),
+                          .wire_bytes_sent = json.at("wire_bytes_sent"),
+                          .wire_bytes_received = json.at("wire_bytes_received"),
+                          .seconds = json.at("exchange_seconds")},
             .train_loss = loss("train_loss"),
             .validation_loss = loss("validation_loss"),
             .interval_loss_sum =

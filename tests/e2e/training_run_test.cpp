@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <numbers>
 #include <set>
 
 #include "data/micro_batch.h"
@@ -55,12 +56,28 @@ TEST_F(TrainingRun, two_sites_end_with_equal_parameters_and_a_full_summary) {
     EXPECT_EQ(outcome.summary.at("steps"), 12);
     EXPECT_EQ(outcome.summary.at("rounds"), 3);
     EXPECT_EQ(outcome.summary.at("tokens"), 2 * 12 * 4 * 32);
+    for (const char* site : {"east", "west"}) EXPECT_EQ(sites.at(site).at("tokens"), 12 * 4 * 32);
+    EXPECT_EQ(runs_.round_sums("two", "east", "payload_bytes_sent"), sites.at("east").at("payload_bytes_sent"))
+        << "a round's line is of that round";
     for (const char* site : {"east", "west"})
         EXPECT_LE(sites.at(site).at("model_flops_utilization"), 1.0) << "also where the machine was busy at the start";
     EXPECT_GT(outcome.summary.at("payload_bytes_sent"), 0);
     EXPECT_GT(outcome.summary.at("val_loss"), 0.0);
     const auto losses = runs_.losses("two", "east");
     EXPECT_LT(losses.at(12), losses.at(1));
+
+    // Ends of documents have a loss, but are no bytes.
+    const auto data = runs_.directory("data");
+    ASSERT_TRUE(runs_.call({"eval", (runs_.directory("two") / "checkpoints").string(), "--data",
+                            (data / "validation_*.bin").string(), "--json"},
+                           "eval")
+                    .ok())
+        << runs_.output("eval");
+    const auto held_out = nlohmann::json::parse(runs_.output("eval"));
+    const auto corpus = nlohmann::json::parse(make_system_file_system()->read_text(data / "corpus.json"));
+    EXPECT_NEAR(held_out.at("bits_per_byte").get<double>() * std::numbers::ln2 *
+                    corpus.at("validation").at("bytes").get<double>(),
+                held_out.at("loss").get<double>() * held_out.at("tokens").get<double>(), 1e-6);
 }
 
 TEST_F(TrainingRun, three_sites_agree_through_owners) {
@@ -93,12 +110,18 @@ TEST_F(TrainingRun, residuals_are_part_of_a_checkpoint) {
     const auto config = runs_.write_config({"east", "west"}, {{"exchange.codec", "\"top_k\""}});
     const auto whole = runs_.run("whole", config);
     ASSERT_TRUE(whole.status.ok()) << whole.log;
-    for (const char* stop : {"4", "6"}) {
+    std::int64_t sent_before = 0;
+    for (const char* stop : {"8", "10"}) {
         const auto part = runs_.run("parts", config, {"--stop-at", stop});
         ASSERT_TRUE(part.status.ok()) << part.log;
+        sent_before = part.summary.at("payload_bytes_sent");
     }
     const auto last = runs_.run("parts", config);
     ASSERT_TRUE(last.status.ok()) << last.log;
+    EXPECT_EQ(last.summary.at("tokens"), whole.summary.at("tokens"));
+    EXPECT_EQ(last.summary.at("sites").at("east").at("tokens"), 12 * 4 * 32);
+    EXPECT_GT(sent_before, whole.summary.at("payload_bytes_sent").get<std::int64_t>() / 2) << "of two rounds in three";
+    EXPECT_GT(last.summary.at("payload_bytes_sent"), sent_before) << "of all parts of the run, and not of the last";
     EXPECT_EQ(last.hash(), whole.hash());
 }
 

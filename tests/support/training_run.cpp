@@ -166,6 +166,17 @@ std::map<std::int64_t, std::int64_t> TrainingRuns::round_ends(const std::string&
     return ends;
 }
 
+std::int64_t TrainingRuns::round_sums(const std::string& run, const std::string& site,
+                                      const std::string& key) const {
+    std::int64_t sum = 0;
+    std::istringstream lines(read_if_there(directory(run) / "metrics" / (site + ".jsonl")));
+    for (std::string line; std::getline(lines, line);) {
+        const auto record = nlohmann::json::parse(line);
+        if (record.contains("contributors")) sum += record.at(key).get<std::int64_t>();
+    }
+    return sum;
+}
+
 ExitStatus TrainingRuns::call(const std::vector<std::string>& arguments,
                               const std::string& output_name) const {
     ChildOptions options{.command = {program()}, .output = root_.path() / (output_name + ".out")};

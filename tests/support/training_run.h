@@ -51,6 +51,8 @@ class TrainingRuns {
     void expect_same_losses(const std::string& one, const std::string& other, const std::string& site) const;
     // The step each round ended at, of one site.
     std::map<std::int64_t, std::int64_t> round_ends(const std::string& run, const std::string& site) const;
+    // Of what the rounds' lines of one site say under that key.
+    std::int64_t round_sums(const std::string& run, const std::string& site, const std::string& key) const;
     // A verb of `atoll`, to its end.
     ExitStatus call(const std::vector<std::string>& arguments, const std::string& output_name) const;
 

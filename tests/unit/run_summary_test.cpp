@@ -45,6 +45,22 @@ TEST_F(RunSummaryTest, a_site_that_came_back_when_the_run_was_over_does_not_make
     EXPECT_NE(told.table.find("took no step"), std::string::npos) << told.table;
 }
 
+TEST_F(RunSummaryTest, tokens_are_the_runs_and_a_sites_its_own) {
+    files_->create_directories(directory_.path() / "summaries");
+    const auto tokens = [&](const std::string& site, std::int64_t own, std::int64_t all) {
+        files_->write_text_atomically(
+            directory_.path() / "summaries" / (site + ".json"),
+            nlohmann::json{{"steps", 20}, {"parameters_blake2b", "x"}, {"tokens", own}, {"run_tokens", all}}
+                .dump());
+    };
+    tokens("a", 100, 250);
+    tokens("b", 50, 150);  // it came late
+    const auto json = nlohmann::json::parse(summary({"a", "b"}).json);
+    EXPECT_EQ(json["tokens"], 250);
+    EXPECT_EQ(json["sites"]["a"]["tokens"], 100);
+    EXPECT_EQ(json["sites"]["b"]["tokens"], 50);
+}
+
 TEST_F(RunSummaryTest, a_start_in_which_nobody_trained_says_so) {
     write("a", 0, "first");
     EXPECT_FALSE(summary({"a", "b"}).trained);
