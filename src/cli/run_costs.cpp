@@ -45,28 +45,43 @@ RunCosts of_status(const std::string& text) {
     }
 }
 
-}  // namespace
-
-RunCosts run_costs(const Context& context, const std::filesystem::path& run_directory,
-                   const std::string& run_id) {
-    const auto address = run_directory / "coordinator.address";
-    if (context.files->exists(address)) {
-        try {
-            return of_status(fetch_status(context.files->read_text(address), kCostPatience));
-        } catch (const CommError&) {
-            // It has ended, and left its database unlocked.
-        }
-    }
-    const auto database = run_directory / "coordinator.sqlite";
-    if (!context.files->exists(database))
-        throw WorldError(
-            fmt::format("[tune] {}: no coordinator runs, and no database of one is here: call this "
-                        "where the coordinator ran",
-                        run_directory.string()));
-    const CoordinatorRecord record = CoordinatorStore(database, run_id).load();
+RunCosts of_record(const CoordinatorRecord& record) {
     RunCosts result{.costs = record.costs, .codec = {}};
     if (!record.rounds.empty()) result.codec = record.rounds.rbegin()->second.plan.numbers.codec;
     return result;
+}
+
+}  // namespace
+
+RunCosts run_costs(const Context& context, const std::filesystem::path& run_directory,
+                   const std::string& run_id, Milliseconds patience) {
+    const auto address = run_directory / "coordinator.address";
+    const auto database = run_directory / "coordinator.sqlite";
+    const SystemClock clock;
+    const Deadline deadline = clock.after(patience);
+    for (;;) {
+        if (context.files->exists(address)) {
+            try {
+                return of_status(fetch_status(context.files->read_text(address), kCostPatience));
+            } catch (const CommError&) {
+                // It has ended and left its database unlocked, or it has just started: then nobody else may look.
+            }
+        }
+        if (!context.files->exists(database))
+            throw WorldError(
+                fmt::format("[tune] {}: no coordinator runs, and no database of one is here: call this "
+                            "where the coordinator ran",
+                            run_directory.string()));
+        try {
+            return of_record(CoordinatorStore(database, run_id).load());
+        } catch (const StoreInUse&) {
+            if (clock.now() >= deadline)
+                throw WorldError(fmt::format(
+                    "[tune] the coordinator of {} has its database open, but does not answer: try again "
+                    "when the run has begun",
+                    run_directory.string()));
+        }
+    }
 }
 
 }  // namespace atl::cli

@@ -1,12 +1,14 @@
 // What the rounds of a run have cost, from the coordinator if it runs, else from its database.
 //
-// Errors: WorldError if neither is there, CorruptDataError.
+// Errors: WorldError if neither is there, or the coordinator has its database open and does not answer in time;
+// CorruptDataError.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "cli/command.h"
+#include "core/clock.h"
 #include "rounds/coordinator_state.h"
 
 namespace atl::cli {
@@ -16,6 +18,6 @@ struct RunCosts {
     std::string codec;  // of the newest round; empty: no round is known
 };
 RunCosts run_costs(const Context& context, const std::filesystem::path& run_directory,
-                   const std::string& run_id);
+                   const std::string& run_id, Milliseconds patience = Milliseconds(10'000));
 
 }  // namespace atl::cli

@@ -23,11 +23,12 @@ constexpr int kBusy = 5;
 constexpr int kLocked = 6;
 constexpr int kCorrupt = 11;
 constexpr int kNoDatabase = 26;
+constexpr int kPatience_ms = 1000;  // somebody who only looks into it is soon gone
 
 [[noreturn]] void fail(const std::filesystem::path& file, const SQLite::Exception& error) {
     const int code = error.getErrorCode();
     if (code == kBusy || code == kLocked) {
-        throw StorageError(
+        throw StoreInUse(
             fmt::format("[coordinator] {} is in use: another coordinator of this run is alive; stop it first",
                         file.string()));
     }
@@ -87,6 +88,7 @@ CoordinatorStore::CoordinatorStore(const std::filesystem::path& file, const std:
     guarded(file, [&] {
         database_ = std::make_unique<Database>(file);
         SQLite::Database& connection = database_->connection;
+        connection.setBusyTimeout(kPatience_ms);
         connection.exec("PRAGMA locking_mode = EXCLUSIVE");
         connection.exec("PRAGMA journal_mode = WAL");
         connection.exec("PRAGMA synchronous = NORMAL");

@@ -13,9 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "rounds/coordinator_state.h"
 
 namespace atl {
+
+// Another process has the file open.
+class StoreInUse : public StorageError {
+    using StorageError::StorageError;
+};
 
 class CoordinatorStore {
   public:
