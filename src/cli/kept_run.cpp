@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "config/kept_settings.h"
 #include "core/error.h"
+#include "data/contents.h"
 
 namespace atl::cli {
 namespace {
@@ -34,12 +35,21 @@ void check_kept_settings(const FileSystem& files, const fs::path& run_directory,
                                   step.filename().string());
     if (!site) return;
     const auto extra = nlohmann::json::parse(CheckpointReader(files, *site).metadata().extra);
-    auto problems = unkept_settings(extra.value("settings", KeptSettings()), kept_settings(config));
+    KeptSettings now = kept_settings(config);
+    now[kDataContents] = token_contents(files, config.data.train);
+    auto problems = unkept_settings(extra.value("settings", KeptSettings()), now);
     if (problems.empty()) return;
     problems.push_back(fmt::format("[run] {} can't be gone on from with other values of these: change them back, or "
                                    "begin another run with another --run-dir",
                                    site->parent_path().string()));
     throw UserError(problems);
+}
+
+bool has_finished(const FileSystem& files, const fs::path& run_directory, const std::string& site,
+                  const RunConfig& config) {
+    for (const auto& checkpoint : find_checkpoints(files, run_directory / "checkpoints"))
+        if (checkpoint.complete_for(site)) return checkpoint.step.value() >= config.train.steps;
+    return false;
 }
 
 }  // namespace atl::cli

@@ -15,4 +15,8 @@ namespace atl::cli {
 void check_kept_settings(const FileSystem& files, const std::filesystem::path& run_directory,
                          const std::string& resume, const RunConfig& config);
 
+// Has the site the checkpoint of the run's last step? Then there is nothing left to train, whoever else is there.
+bool has_finished(const FileSystem& files, const std::filesystem::path& run_directory, const std::string& site,
+                  const RunConfig& config);
+
 }  // namespace atl::cli

@@ -104,6 +104,15 @@ std::vector<SupervisedGroup> groups_of(const LaunchPlan& plan, const std::filesy
     return groups;
 }
 
+int tell(const RunOptions& options, const std::filesystem::path& directory, const RunSummary& summary) {
+    if (options.json) {
+        fmt::print("{}", summary.json);
+    } else {
+        fmt::print("{}run directory: {}\n", summary.table, directory.string());
+    }
+    return summary.sites_reporting == 0 ? kRunFailed : kSuccess;
+}
+
 int run(Context& context, const RunOptions& options) {
     RunConfig config = load(context, options.config);
     if (config.data.train.empty()) throw UserError("[run] data.train is empty: there is nothing to train on");
@@ -124,6 +133,14 @@ int run(Context& context, const RunOptions& options) {
         bring_checkpoint(files, options.resume, directory);
     files.write_text_atomically(directory / "config.toml", to_toml(config));
     context.log.also_to(directory / "log.txt");
+
+    // The others have it too, or have gone: there is nobody to wait for.
+    const bool is_alone = !options.site.empty() && !launched;
+    if (is_alone && options.resume == "auto" && has_finished(files, directory, options.site, config)) {
+        context.log.info("[run] site {} has the checkpoint of step {}, the run's last: there is nothing left to do",
+                         options.site, config.train.steps);
+        return tell(options, directory, summarize_run(files, directory, {options.site}));
+    }
 
     LaunchRequest request{.config = config,
                           .run_directory = directory,
@@ -159,13 +176,7 @@ int run(Context& context, const RunOptions& options) {
         context.log.error("[run] the sites' parameters differ");
         code = std::max(code, kRunFailed);
     }
-    if (summary.sites_reporting == 0) code = std::max(code, kRunFailed);
-    if (options.json) {
-        fmt::print("{}", summary.json);
-    } else {
-        fmt::print("{}run directory: {}\n", summary.table, directory.string());
-    }
-    return code;
+    return std::max(code, tell(options, directory, summary));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 21> kKept{
     "optim.kind",    "outer.method",       "outer.fragments",  "outer.momentum",   "exchange.codec",
     "exchange.error_feedback"};
 
+constexpr const char* kSites = "site";
+
 // Of the codecs whose losses are made up for later.
 bool has_losses(const KeptSettings& settings) {
     const auto codec = settings.find("exchange.codec");
@@ -38,11 +40,20 @@ std::string essence(const std::string& key, const KeptSettings& settings) {
     return value;
 }
 
+// Is one list the beginning of the other?
+bool goes_on_as(const std::string& one, const std::string& other) {
+    const auto& [shorter, longer] = std::minmax(one, other, [](const std::string& a, const std::string& b) {
+        return a.size() < b.size();
+    });
+    return longer.starts_with(shorter);
+}
+
 }  // namespace
 
 KeptSettings kept_settings(const RunConfig& config) {
     RunConfig copy = config;
     KeptSettings settings;
+    for (const SiteConfig& site : config.sites) settings[kSites] += site.name + ";";
     for (const Key<RunConfig>& key : run_keys()) {
         const std::string name = key.full_name();
         if (std::ranges::find(kKept, name) != kKept.end()) settings[name] = value_text(key.field(copy));
@@ -54,6 +65,14 @@ std::vector<std::string> unkept_settings(const KeptSettings& run, const KeptSett
     std::vector<std::string> differences;
     for (const auto& [key, value] : now) {
         if (!run.contains(key) || run.at(key) == value) continue;
+        if (key == kSites) {
+            if (!goes_on_as(run.at(key), value))
+                differences.push_back(fmt::format(
+                    "[[site]] {} the run has {} their numbers follow the order of their names and must stay: "
+                    "add sites behind the others, or leave out the last",
+                    value, run.at(key)));
+            continue;
+        }
         if (essence(key, run) != essence(key, now))
             differences.push_back(fmt::format("{} = {}: the run has {}", key, value, run.at(key)));
     }

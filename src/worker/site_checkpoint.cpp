@@ -82,6 +82,8 @@ ReporterProgress progress_from_json(const nlohmann::json& json) {
 void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, const RunConfig& config,
                            const CheckpointRef& ref, const RoundPlan* open_plan, Island& island,
                            OuterModel& outer, const ReporterProgress& progress) {
+    KeptSettings settings = kept_settings(config);
+    settings[kDataContents] = names.data_contents;
     const CheckpointMetadata metadata{
         .run_id = names.run_id,
         .step = ref.step,
@@ -92,7 +94,7 @@ void write_site_checkpoint(FileSystem& files, const SiteCheckpointNames& names, 
         .extra = nlohmann::json{{"state_hash", ref.state_hash.hex()},
                                 {"fragments_applied", ref.fragments_applied},
                                 {"progress", to_json(progress)},
-                                {"settings", kept_settings(config)}}
+                                {"settings", settings}}
                      .dump(),
     };
     std::map<std::string, Shape> shapes;

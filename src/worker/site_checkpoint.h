@@ -28,6 +28,7 @@ struct SiteCheckpointNames {
     std::filesystem::path checkpoints;  // RUN/checkpoints
     std::string run_id;
     std::string site;
+    std::string data_contents = {};  // of data.train (data/contents.h), for whoever goes on from it
 };
 
 // `open_plan`: inside a round, the plan that the local steps belong to; else null.

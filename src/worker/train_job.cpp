@@ -7,6 +7,7 @@
 #include "coordinator/coordinator_link.h"
 #include "coordinator/run_options.h"
 #include "core/error.h"
+#include "data/contents.h"
 #include "island/bench.h"
 #include "island/strand_planner.h"
 #include "metrics/progress.h"
@@ -86,7 +87,8 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
     const auto transport = make_network_transport(
         transport_kind(config), {.self = self, .incarnation = incarnation, .run_id = config.run.name},
         {.bind = site.address, .connections = static_cast<std::int32_t>(config.exchange.connections)});
-    const SiteCheckpointNames names{job.run_directory / "checkpoints", config.run.name, job.site};
+    const SiteCheckpointNames names{job.run_directory / "checkpoints", config.run.name, job.site,
+                                    token_contents(files, config.data.train)};
     const SiteInfo info{self, job.site, incarnation, transport->address()};
 
     CoordinatorLink control(control_options(config, job.run_directory), clock);

@@ -320,6 +320,16 @@ TEST_F(TrainingRun, a_stopped_run_refuses_another_model_at_once_and_takes_other_
         EXPECT_NE(refused.log.find(part), std::string::npos) << part << "\n" << refused.log;
     EXPECT_EQ(refused.log.find("[run] site solo"), refused.log.rfind("[run] site solo")) << "started:\n" << refused.log;
     EXPECT_EQ(files->read_text(runs_.directory("run") / "config.toml"), before);
+    // Other tokens in files of the same size.
+    const auto shard = runs_.directory("data") / "train_000000.bin";
+    const std::string tokens = files->read_text(shard);
+    std::string others = tokens;
+    std::reverse(others.begin() + 2048, others.end());
+    files->write_text_atomically(shard, others);
+    const auto mixed = runs_.run("run", config);
+    EXPECT_EQ(mixed.status.code, 2) << mixed.log;
+    EXPECT_NE(mixed.log.find("data.train (contents) = 1 files"), std::string::npos) << mixed.log;
+    files->write_text_atomically(shard, tokens);
     const auto step = (runs_.directory("run") / "checkpoints" / "step_6").string();
     const auto elsewhere = runs_.run("other", config, {"--set", "model.tied=true", "--resume", step});
     EXPECT_EQ(elsewhere.status.code, 2) << elsewhere.log;

@@ -280,6 +280,22 @@ TEST_F(ConfigTest, a_run_keeps_its_model_data_order_and_buffers_and_nothing_else
     EXPECT_EQ(unkept_settings({}, run), std::vector<std::string>());
 }
 
+TEST_F(ConfigTest, a_run_keeps_the_numbers_of_its_sites) {
+    const auto with_sites = [&](const std::vector<std::string>& names) {
+        std::string text;
+        for (const auto& name : names) text += "[[site]]\nname = \"" + name + "\"\n";
+        return kept_settings(load(text).config);
+    };
+    const KeptSettings run = with_sites({"east", "west"});
+    for (const auto& names : std::vector<std::vector<std::string>>{{"west", "east"}, {"east"}, {"east", "west", "x"}})
+        EXPECT_EQ(unkept_settings(run, with_sites(names)), std::vector<std::string>());
+    for (const auto& names : std::vector<std::vector<std::string>>{{"west"}, {"ada", "east", "west"}, {"easter"}}) {
+        const auto problems = unkept_settings(run, with_sites(names));
+        ASSERT_EQ(problems.size(), 1U);
+        EXPECT_NE(problems.front().find("the run has east;west;"), std::string::npos) << problems.front();
+    }
+}
+
 TEST(Config, the_readme_of_configs_names_every_key_as_the_code_has_it) {
     const char* source = std::getenv("ATOLL_SOURCE_DIR");
     ASSERT_NE(source, nullptr);
