@@ -66,8 +66,9 @@ void Gateway::check_coordinator() const {
     const Milliseconds silence = parts_.coordinator_silence();
     const auto& timeouts = parts_.config.timeouts;
     if (silence <= Milliseconds(in_touch_ ? timeouts.quorum_ms : timeouts.startup_ms)) return;
-    throw CommError(fmt::format(
-        "[worker] nothing from the coordinator ({}) for {} ms; is it running? What was "
+    // No accident of this process: another one would wait as long again.
+    throw WorldError(fmt::format(
+        "[worker] nothing from the coordinator ({}) for {} ms; is it running, or has the run ended? What was "
         "checkpointed is whole; timeouts.{} is the patience for this",
         parts_.config.coordinator.address, silence.count(), in_touch_ ? "quorum_ms" : "startup_ms"));
 }

@@ -39,7 +39,7 @@ class LinkChange : public testing::Test {
 TEST_F(LinkChange, strands_are_planned_again_when_the_rate_changes_and_the_parameters_stay_the_same) {
     // From slow to fast: on the slow link the steps to come leave time to change it.
     const auto config = config_with("\"strands\"");
-    ChildProcess process = runs_.start_on_shaped_loopback("12mbit", "strands", config);
+    ChildProcess process = runs_.start_on_shaped_loopback("20mbit", "strands", config);
     ASSERT_TRUE(runs_.wait_for_text("strands", " 52/120 ")) << runs_.output("strands");
     ASSERT_TRUE(change_rate(process, "2gbit").ok());
     const auto strands = runs_.finish("strands", process);
@@ -50,7 +50,7 @@ TEST_F(LinkChange, strands_are_planned_again_when_the_rate_changes_and_the_param
 
 TEST_F(LinkChange, a_run_that_goes_on_over_another_link_plans_again_after_its_first_steps) {
     const auto config = config_with("\"strands\"");
-    ChildProcess slow = runs_.start_on_shaped_loopback("12mbit", "strands", config, {"--stop-at", "52"});
+    ChildProcess slow = runs_.start_on_shaped_loopback("20mbit", "strands", config, {"--stop-at", "52"});
     const auto first = runs_.finish("strands", slow);
     ASSERT_TRUE(first.status.ok()) << first.log;
     EXPECT_FALSE(has_planned_again(first.log)) << first.log;

@@ -191,6 +191,14 @@ TEST_F(SeparateSites, a_killed_coordinator_comes_back_for_the_sites_of_other_mac
     EXPECT_TRUE(second.status.ok()) << second.log;
     EXPECT_EQ(first.summary.at("rounds"), 40);
     EXPECT_EQ(first.hash(), second.hash());
+
+    // A site that is started once more, alone, sees that there is nothing left to do.
+    ChildProcess once_more = start(config, "west");
+    const auto again = runs_.finish("west", once_more);
+    EXPECT_TRUE(again.status.ok()) << again.log;
+    EXPECT_NE(again.log.find("the run's last: there is nothing left to do"), std::string::npos) << again.log;
+    EXPECT_EQ(again.log.find("waiting for the coordinator", second.log.size()), std::string::npos) << again.log;
+    EXPECT_EQ(again.hash(), second.hash());
 }
 
 }  // namespace

@@ -66,13 +66,14 @@ TEST_F(KilledRun, a_coordinator_killed_in_a_round_is_started_again_and_no_round_
 
 TEST_F(KilledRun, a_site_without_a_coordinator_gives_up_and_says_where_it_looked) {
     const auto config = runs_.write_config({"east", "west"}, {{"timeouts.startup_ms", "2000"},
-                                                              {"island.restarts", "0"},
+                                                              {"island.restarts", "3"},
                                                               {"coordinator.address", "\"127.0.0.1:9\""}});
     const auto outcome = runs_.run("run", config, {"--site", "west"});
     EXPECT_EQ(outcome.status.code, 1) << outcome.log;
     EXPECT_NE(outcome.log.find("nothing from the coordinator (127.0.0.1:9)"), std::string::npos)
         << outcome.log;
     EXPECT_NE(outcome.log.find("timeouts.startup_ms"), std::string::npos) << outcome.log;
+    EXPECT_EQ(outcome.log.find("restart"), std::string::npos) << "it would wait as long again\n" << outcome.log;
 }
 
 TEST_F(KilledRun, a_port_that_is_taken_ends_the_run_as_wrong_input_and_is_named) {
