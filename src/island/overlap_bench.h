@@ -33,10 +33,10 @@ struct ModeFigures {
     ExecutionMode mode = ExecutionMode::serial;
     std::vector<double> step_seconds;  // from the first rank's start to the last one's end
     double median_seconds = 0;
+    // From what ops took alone in the serial steps of the same turns, and how much they slow each other down by the
+    // profile: a machine's speed wanders within minutes, and this is off by the model's error alone.
     double predicted_seconds = 0;
-    // The same with what ops took alone in the serial steps of the same turns: the machine's speed wanders between
-    // profile and turns, and this is off by the model's error alone.
-    double predicted_same_turns_seconds = 0;
+    double profile_predicted_seconds = 0;  // from the profile's times, which the plan was made from
     double link_cpu_seconds = 0;  // of a step, of the rank whose threads beside the compute one took most
     std::int64_t peak_bytes_predicted = 0;  // of the rank with the highest
     std::int64_t peak_bytes_measured = 0;
@@ -70,7 +70,7 @@ struct OverlapBenchResult {
     std::string why_not_interleaved;  // empty: two strands were interleaved, or the schedule has no strands
     FoundProfile profile;
     std::vector<Program> programs;    // [rank], of event mode
-    std::vector<StepTiming> timings;  // of event mode: planned, and measured in the last step
+    std::vector<StepTiming> timings;  // of event mode: planned, and measured in the step of middle length
 
     const ModeFigures& of(ExecutionMode mode) const;
 };

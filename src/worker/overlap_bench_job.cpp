@@ -53,7 +53,7 @@ nlohmann::ordered_json to_json(const OverlapBenchResult& result) {
         json[prefix + "_step_seconds"] = mode.step_seconds;
         json[prefix + "_median_seconds"] = mode.median_seconds;
         json[prefix + "_predicted_seconds"] = mode.predicted_seconds;
-        json[prefix + "_predicted_same_turns_seconds"] = mode.predicted_same_turns_seconds;
+        json[prefix + "_profile_predicted_seconds"] = mode.profile_predicted_seconds;
         json[prefix + "_link_cpu_seconds"] = mode.link_cpu_seconds;
     }
     const ModeFigures& serial = result.of(ExecutionMode::serial);
@@ -109,10 +109,10 @@ void print_ingredients(const std::vector<IngredientFigures>& ingredients) {
 void print_table(const OverlapBenchResult& result) {
     const Figures figures = figures_of(result);
     fmt::print("{:<10} {:>12} {:>12} {:>12} {:>9} {:>10} {:>12}\n", "executor", "median s", "predicted s",
-               "same turns", "speedup", "tokens/s", "link CPU s");
+               "by profile", "speedup", "tokens/s", "link CPU s");
     for (const ModeFigures& mode : result.modes)
         fmt::print("{:<10} {:>12.4f} {:>12.4f} {:>12.4f} {:>8.2f}x {:>10.0f} {:>12.4f}\n", name(mode.mode),
-                   mode.median_seconds, mode.predicted_seconds, mode.predicted_same_turns_seconds,
+                   mode.median_seconds, mode.predicted_seconds, mode.profile_predicted_seconds,
                    figures.serial_seconds / mode.median_seconds,
                    static_cast<double>(result.tokens_per_step) / mode.median_seconds, mode.link_cpu_seconds);
     const auto hidden = figures.communication_share < kLeastShare

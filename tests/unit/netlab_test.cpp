@@ -105,6 +105,8 @@ TEST(TokenBucket, holds_little_of_what_the_link_carries_and_more_than_any_packet
         EXPECT_GT(bucket.queue_bytes, bucket.burst_bytes) << mbit;
     }
     EXPECT_EQ(token_bucket(1e3).burst_bytes, 31'250) << "250 microseconds of 1 Gbit/s";
+    EXPECT_LE(token_bucket(100).burst_bytes, 5'000)
+        << "a short message after a pause goes at the link's rate too";
 }
 
 }  // namespace

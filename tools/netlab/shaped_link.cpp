@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kHosts = 2;
 constexpr double kBurstSeconds = 250e-6;
-constexpr double kLeastBurst = 20'000;     // a dozen packets
+constexpr double kLeastBurst = 4'500;      // two packets, and what the bucket counts beyond them
 constexpr double kLargestBurst = 256'000;  // no more is needed at any rate
 constexpr std::int64_t kLargestPacket = 65'536;
 constexpr std::int64_t kHeaders = 2'000;  // what the bucket counts beyond a packet's payload, generously

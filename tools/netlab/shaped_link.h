@@ -2,8 +2,9 @@
 // bucket (tbf). Unlike emulated links it takes no processor from those who compute, and it has no delay.
 //
 // Host i of a link called `rank` is the namespace rank<i> with the address 10.77.<i>.1/16 on the device wan0.
-// The bucket holds what the link carries in a quarter of a millisecond, and packets that the sender's kernel puts together are kept smaller
-// than that: a link that idled for long must not carry the next transfer at once. Congestion control is reno, whatever
+// The bucket holds what the link carries in a quarter of a millisecond, but at least two packets, and packets that the
+// sender's kernel puts together are kept smaller than that: a link that idled must not carry the next transfer at once,
+// or transfers with pauses between them look faster than those in a row. Congestion control is reno, whatever
 // the machine's own.
 // Needs root, iproute2, and a kernel with veth and tbf. Errors: WorldError says which step failed and why.
 #pragma once
