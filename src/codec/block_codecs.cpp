@@ -23,6 +23,19 @@ class BlockCodec final : public Codec {
 
     CodecId id() const override { return id_; }
     std::string_view name() const override { return name_; }
+    // With all but one value of a block small: the bound of each value's error times the root of their number.
+    double most_norm_gain() const override {
+        switch (id_) {
+            case CodecId::int8:
+                return 1.1;
+            case CodecId::int4:
+                return 1.6;
+            case CodecId::e3m0:
+                return 1.5;
+            default:
+                return 1 + 1.0 / 128;  // sign: the mean magnitude is no more than the root of the mean square
+        }
+    }
     std::int64_t body_bytes(std::int64_t elements) const override {
         return scale_bytes(elements) + kernels::code_bytes(format_, elements);
     }

@@ -49,6 +49,9 @@ class Codec {
     [[nodiscard]] virtual bool encode(std::span<const float> values, std::span<std::byte> body) const = 0;
     // Whether every value it decodes to is finite. encode makes no other bodies; strangers may.
     [[nodiscard]] virtual bool is_finite(const Body& body) const = 0;
+    // The L2 norm of what a body decodes to is at most so many times that of what was encoded, but for values near the
+    // smallest there are (FORMAT.md, "What is lost").
+    virtual double most_norm_gain() const = 0;
     // The values of a body that is nothing but them, at their natural alignment; empty: they must be decoded.
     virtual std::span<const float> plain_values(const Body&) const { return {}; }
     // values[i] = x[first + i]: any part of a body, so that several can be summed while they are in the cache.

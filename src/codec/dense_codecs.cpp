@@ -52,6 +52,7 @@ class IdentityCodec final : public Codec {
     CodecId id() const override { return CodecId::identity; }
     std::string_view name() const override { return "identity"; }
     std::int64_t body_bytes(std::int64_t elements) const override { return 4 * elements; }
+    double most_norm_gain() const override { return 1; }
 
     bool encode(std::span<const float> values, std::span<std::byte> body) const override {
         ATOLL_CHECK_EQ(values.size_bytes(), body.size());
@@ -97,6 +98,8 @@ class HalfCodec final : public Codec {
     CodecId id() const override { return format_.id; }
     std::string_view name() const override { return format_.name; }
     std::int64_t body_bytes(std::int64_t elements) const override { return 2 * elements; }
+    // fp16 rounds what is a little above half its smallest value up to that.
+    double most_norm_gain() const override { return format_.id == CodecId::fp16 ? 2 : 1 + 1.0 / 256; }
 
     bool encode(std::span<const float> values, std::span<std::byte> body) const override {
         ATOLL_CHECK_EQ(values.size() * 2, body.size());

@@ -181,4 +181,14 @@ void PacketDecoder::decode(const Packet& packet, std::span<float> values) {
     codec_->decode({*body, packet.elements}, 0, values);
 }
 
+double PacketDecoder::norm(const Packet& packet, std::vector<float>& scratch) {
+    const auto body = plain_body(packet, decompressor_->scratch);
+    ATOLL_CHECK(body.has_value(), "a packet that was never verified");
+    const auto plain = codec_->plain_values({*body, packet.elements});
+    if (!plain.empty()) return kernels::norm(plain, codec_->instruction_set());
+    scratch.resize(static_cast<std::size_t>(packet.elements));
+    codec_->decode({*body, packet.elements}, 0, scratch);
+    return kernels::norm(scratch, codec_->instruction_set());
+}
+
 }  // namespace atl

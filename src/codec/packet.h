@@ -73,6 +73,8 @@ class PacketDecoder {
     bool sum_verifies(const Packet& packet) const;
     // All values of a packet that has passed verify, here or at its maker's.
     void decode(const Packet& packet, std::span<float> values);
+    // L2 norm of all values, of a packet that has passed verify. `scratch` holds them where they must be decoded.
+    double norm(const Packet& packet, std::vector<float>& scratch);
     // The body as the codec made it: decompressed into `scratch` if need be; nothing if that fails.
     std::optional<std::span<const std::byte>> plain_body(const Packet& packet,
                                                          std::vector<std::byte>& scratch);

@@ -20,6 +20,7 @@ class TopKCodec final : public Codec {
 
     CodecId id() const override { return CodecId::top_k; }
     std::string_view name() const override { return name_; }
+    double most_norm_gain() const override { return 1 + 1.0 / 128; }  // means of magnitudes, in bf16
     std::int64_t body_bytes(std::int64_t elements) const override {
         return kernels::top_k_bytes(kept_, elements);
     }

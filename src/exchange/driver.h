@@ -109,6 +109,7 @@ class SiteDriver {
     void take_packet(ArrivedPacket arrived);
     std::optional<Packet> readable(const ArrivedPacket& arrived, const FragmentPlan& plan);
     bool is_good(const PacketKey& key, const Packet& packet);
+    double least_norm(const PacketKey& key);
     void say_no_good(const PacketKey& key, const std::string& problem) const;
     void complain_of(SiteId culprit, PacketKey key);
     void put_back(const PacketKey& key, const PacketDigest& digest, std::optional<Packet> before);
@@ -144,7 +145,7 @@ class SiteDriver {
     PacketStore store_;
     SendQueue sends_;
     std::map<FragmentId, FragmentMean> means_;
-    std::vector<float> scratch_;  // a chunk's mean before it is encoded
+    std::vector<float> scratch_;  // a chunk: its mean before it is encoded, or what it was decoded to
     std::deque<Encoding> encodings_;
     std::deque<ArrivedPacket> deferred_;  // of a round whose plan is not here yet
     std::int64_t deferred_bytes_ = 0;

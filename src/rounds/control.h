@@ -36,7 +36,7 @@ struct Hello {
 // What a site declares about its Δ of one fragment, with its first chunk.
 struct ContributionFacts {
     bool finite = true;
-    std::vector<double> tensor_norms;  // L2, in the fragment's tensor order
+    std::vector<double> tensor_norms;  // L2, in the fragment's tensor order; empty: nothing is declared, nothing compared
     bool operator==(const ContributionFacts&) const = default;
 };
 
@@ -55,6 +55,13 @@ struct Complaint {
     auto operator<=>(const Complaint&) const = default;
 };
 
+// What was decoded of a site's Δ proves that it is at least so large.
+struct LeastNorm {
+    SiteId site;
+    double norm = 0;  // L2
+    bool operator==(const LeastNorm&) const = default;
+};
+
 // Where a site is with one fragment of the open round.
 struct FragmentReport {
     FragmentId fragment;
@@ -63,6 +70,7 @@ struct FragmentReport {
     std::vector<SiteId> missing_contributions;      // of the attempt; SiteId order
     std::vector<SiteId> missing_means;              // owners whose means are missing
     std::vector<Complaint> complaints;
+    std::vector<LeastNorm> least_norms;  // of contributions of others, once all is here that this site sums
     std::optional<Hash128> held;  // h, once every mean is held
     bool operator==(const FragmentReport&) const = default;
 };

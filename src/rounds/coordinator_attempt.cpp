@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/check.h"
 #include "rounds/attempt_plan.h"
@@ -12,6 +13,10 @@
 
 namespace atl {
 namespace {
+
+constexpr double kNormTolerance = 1e-3;  // of the sums that norms are made of
+constexpr double kLeastNormOfInterest =
+    1e-30;  // codecs' bounds don't hold for values near the smallest there are
 
 template <class Id>
 bool contains(const std::vector<Id>& ids, Id id) {
@@ -79,6 +84,7 @@ bool CoordinatorState::Data::advance_fragment(RoundRecord& round, AttemptPlan& a
     cut_off_sites(round, attempt, now);
     Exclusions& out = excluded[attempt.fragment];
     out = judge_contributions(round, attempt);
+    exclude_liars(attempt, out);
     exclude_implausible(attempt, out);
     if (!out.sites.empty()) return replace_attempt(round, attempt);
     std::vector<HeldHash> held;
@@ -141,6 +147,31 @@ CoordinatorState::Data::Exclusions CoordinatorState::Data::judge_contributions(
         }
     }
     return out;
+}
+
+// The size test believes what sites declare, so what was decoded of a contribution must not be larger. Owners have
+// different chunks of it, members of a direct attempt all.
+void CoordinatorState::Data::exclude_liars(const AttemptPlan& attempt, Exclusions& out) const {
+    std::map<SiteId, double> decoded;
+    for (const SiteId member : attempt.members) {
+        const FragmentReport* report = fragment_report(member, attempt);
+        if (report == nullptr || report->attempt != attempt.attempt) continue;
+        for (const LeastNorm& least : report->least_norms) {
+            double& norm = decoded[least.site];
+            norm = attempt.direct ? std::max(norm, least.norm) : std::hypot(norm, least.norm);
+        }
+    }
+    for (const Contributor& contributor : attempt.contributors) {
+        const FragmentReport* own = fragment_report(contributor.site, attempt);
+        if (own == nullptr || !own->contribution || !own->contribution->finite) continue;
+        if (own->contribution->tensor_norms.empty()) continue;
+        const double declared = total_norm(*own->contribution);
+        const double least = decoded[contributor.site];
+        if (least <= std::max(kLeastNormOfInterest, (1 + kNormTolerance) * declared)) continue;
+        out.sites[contributor.site] = fmt::format(
+            "it declares a norm of {:.4g}, and what it sent has one of {:.4g} at least", declared, least);
+        out.by_content = true;
+    }
 }
 
 void CoordinatorState::Data::exclude_implausible(const AttemptPlan& attempt, Exclusions& out) const {

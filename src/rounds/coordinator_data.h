@@ -77,6 +77,7 @@ class CoordinatorState::Data {
     bool everybody_stopped(const RoundPlan& plan) const;
     bool broken(const RoundRecord& round) const;  // can't be committed by those who are left
     Exclusions judge_contributions(const RoundRecord& round, const AttemptPlan& attempt) const;
+    void exclude_liars(const AttemptPlan& attempt, Exclusions& out) const;
     void exclude_implausible(const AttemptPlan& attempt, Exclusions& out) const;
     std::vector<Contributor> usable_contributors(const AttemptPlan& attempt) const;
     bool enough(std::size_t contributors) const;

@@ -1,6 +1,7 @@
 #include "rounds/fragment_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/check.h"
 
@@ -8,7 +9,7 @@ namespace atl {
 
 void FragmentExchange::encoded(std::int64_t chunk, const PacketDigest& digest) {
     const bool news = !valid(self_, chunk);
-    contributions_[self_][chunk] = {attempt_ ? attempt_->attempt : Attempt(0), digest};
+    contributions_[self_][chunk] = {attempt_ ? attempt_->attempt : Attempt(0), digest, 0};
     if (news && attempt_ && attempt_->direct && attempt_->contributes(self_) && chunk < chunks_) --remaining_;
 }
 
@@ -64,6 +65,7 @@ void FragmentExchange::adopt(const AttemptPlan& attempt, std::int64_t chunks) {
 void FragmentExchange::count_remaining() {
     remaining_ = 0;
     first_missing_.clear();
+    least_norms_.clear();
     if (!attempt_) return;
     for (std::int64_t chunk = 0; chunk < chunks_; ++chunk) {
         if (!attempt_->direct) {
@@ -76,7 +78,7 @@ void FragmentExchange::count_remaining() {
     }
 }
 
-bool FragmentExchange::arrived(const PacketKey& key, const PacketDigest& digest) {
+bool FragmentExchange::arrived(const PacketKey& key, const PacketDigest& digest, double least_norm) {
     if (attempt_ && key.chunk >= chunks_) return false;
     if (key.leg == Leg::mean) {
         if (attempt_) {
@@ -95,13 +97,14 @@ bool FragmentExchange::arrived(const PacketKey& key, const PacketDigest& digest)
     }
     const bool was_valid = valid(key.origin, key.chunk);
     auto& packets = contributions_[key.origin];
-    const auto [packet, inserted] = packets.emplace(key.chunk, Arrived{key.attempt, digest});
+    const auto [packet, inserted] = packets.emplace(key.chunk, Arrived{key.attempt, digest, least_norm});
     if (!inserted) {
         if (key.attempt <= packet->second.attempt) return false;
         const bool same = packet->second.digest == digest;
         if (!same && was_valid && attempt_ && key.attempt <= attempt_->attempt) return false;
-        packet->second = {key.attempt,
-                          digest};  // kept anew even if the bytes are the same: under the newer attempt
+        least_norms_.erase(key.origin);
+        packet->second = {key.attempt, digest,
+                          least_norm};  // kept anew even if the bytes are the same: under the newer attempt
     }
     const bool counts = attempt_ && attempt_->direct && attempt_->contributes(key.origin);
     if (counts && !was_valid) --remaining_;
@@ -175,6 +178,27 @@ std::vector<SiteId> FragmentExchange::missing_contributions() const {
         if (chunk < chunks_) missing.push_back(contributor.site);
     }
     return missing;
+}
+
+std::vector<LeastNorm> FragmentExchange::least_norms() const {
+    std::vector<LeastNorm> norms;
+    const std::vector<SiteId> missing = missing_contributions();
+    if (!attempt_) return norms;
+    for (const Contributor& contributor : attempt_->contributors) {
+        const SiteId site = contributor.site;
+        const auto packets = contributions_.find(site);
+        const bool is_here = std::find(missing.begin(), missing.end(), site) == missing.end();
+        if (site == self_ || !is_here || packets == contributions_.end()) continue;
+        const auto [known, is_new] = least_norms_.try_emplace(site, 0);
+        if (is_new) {
+            double squares = 0;
+            for (const auto& [chunk, packet] : packets->second)
+                if (needs_contribution(chunk)) squares += packet.least_norm * packet.least_norm;
+            known->second = std::sqrt(squares);
+        }
+        if (known->second > 0) norms.push_back({site, known->second});
+    }
+    return norms;
 }
 
 std::vector<SiteId> FragmentExchange::missing_means() const {

@@ -31,7 +31,7 @@ class FragmentExchange {
     const std::optional<AttemptPlan>& attempt() const { return attempt_; }
 
     // A packet of another site. False: not needed, its bytes can go.
-    bool arrived(const PacketKey& key, const PacketDigest& digest);
+    bool arrived(const PacketKey& key, const PacketDigest& digest, double least_norm);
     void reduced(std::int64_t chunk, const PacketDigest& digest);  // an own mean of the current attempt
     void forget_received();                                        // everything of others, and all means
 
@@ -45,6 +45,8 @@ class FragmentExchange {
     Hash128 hash(const Hash128& state_before) const;  // holds_all() only
     std::vector<SiteId> missing_contributions() const;
     std::vector<SiteId> missing_means() const;
+    // Of the contributors of which all is here that this site sums.
+    std::vector<LeastNorm> least_norms() const;
     std::vector<PacketKey> missing_from(SiteId origin) const;
     // The key under which a stored packet can be sent to who asks for `wanted`; none: not here.
     std::optional<PacketKey> find(const PacketKey& wanted) const;
@@ -55,6 +57,7 @@ class FragmentExchange {
     struct Arrived {
         Attempt attempt;
         PacketDigest digest;
+        double least_norm = 0;
     };
     using Means = std::map<std::int64_t, PacketDigest>;
 
@@ -72,6 +75,7 @@ class FragmentExchange {
     // Before this chunk nothing that is needed of the site is missing: what is valid stays so until an attempt is adopted
     // or packets are forgotten.
     mutable std::map<SiteId, std::int64_t> first_missing_;
+    mutable std::map<SiteId, double> least_norms_;  // as long as what is valid stays so
     std::map<std::int64_t, std::set<SiteId>> sent_;
     std::set<std::int64_t> reducing_;
     std::int64_t remaining_ = 0;  // packets until every mean (direct: contribution) is held

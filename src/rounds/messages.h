@@ -15,7 +15,7 @@
 
 namespace atl {
 
-inline constexpr int kControlVersion = 1;
+inline constexpr int kControlVersion = 2;
 
 std::vector<std::byte> encode(const Report& report);
 std::vector<std::byte> encode(const View& view);

@@ -59,6 +59,12 @@ Complaint read_complaint(Fields fields) {
     return complaint;
 }
 
+LeastNorm read_least_norm(Fields fields) {
+    LeastNorm least{fields.site("site"), fields.number("norm")};
+    fields.done();
+    return least;
+}
+
 ContributionFacts read_facts(Fields fields) {
     ContributionFacts facts;
     facts.finite = fields.boolean("finite");
@@ -81,6 +87,7 @@ FragmentReport read_fragment_report(Fields fields) {
     report.missing_contributions = fields.sites("missing_contributions");
     report.missing_means = fields.sites("missing_means");
     report.complaints = read_list(fields, "complaints", read_complaint);
+    report.least_norms = read_list(fields, "least_norms", read_least_norm);
     if (const Json* held = fields.optional("held")) report.held = fields.hash_of(*held, "held");
     fields.done();
     return report;

@@ -35,6 +35,9 @@ Json write(const CheckpointRef& checkpoint) {
 Json write(const Complaint& complaint) {
     return {{"accused", write(complaint.accused)}, {"kind", std::uint8_t(complaint.kind)}};
 }
+Json write(const LeastNorm& least) {
+    return {{"site", write(least.site)}, {"norm", least.norm}};
+}
 Json write(const ContributionFacts& facts) {
     return {{"finite", facts.finite}, {"tensor_norms", facts.tensor_norms}};
 }
@@ -49,6 +52,7 @@ Json write(const FragmentReport& fragment) {
             {"missing_contributions", write_list(fragment.missing_contributions)},
             {"missing_means", write_list(fragment.missing_means)},
             {"complaints", write_list(fragment.complaints)},
+            {"least_norms", write_list(fragment.least_norms)},
             {"held", fragment.held ? write(*fragment.held) : Json()}};
 }
 Json write(const Hello& hello) {

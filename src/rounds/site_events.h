@@ -61,6 +61,7 @@ struct PacketArrived {
     PacketKey key;
     SiteId sender;
     PacketDigest digest;
+    double least_norm = 0;  // contributions: of the chunk of Δ, by what its codec may have added to it
 };
 struct PacketUnusable {  // kept before, but its content is no good
     PacketKey key;

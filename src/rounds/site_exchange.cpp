@@ -88,7 +88,7 @@ void SiteState::Data::on_reduced(const site_event::MeanReduced& mean) {
 void SiteState::Data::on_packet(const site_event::PacketArrived& packet, TimePoint now) {
     FragmentExchange* mine = exchange_of(packet.key, true);
     if (mine == nullptr || packet.key.round.next() == round) return;
-    if (!mine->arrived(packet.key, packet.digest)) return;
+    if (!mine->arrived(packet.key, packet.digest, packet.least_norm)) return;
     act(site_action::KeepPacket{packet.key}, "needed");
     ++progress;
     for (const SiteId peer : {packet.key.origin, packet.sender}) {

@@ -231,6 +231,7 @@ Report SiteState::Data::make_report() {
         part.contribution = exchange.facts();
         part.missing_contributions = exchange.missing_contributions();
         part.missing_means = exchange.missing_means();
+        part.least_norms = exchange.least_norms();
         part.complaints.assign(exchange.complaints.begin(), exchange.complaints.end());
         if (exchange.holds_all() && part.complaints.empty()) part.held = exchange.hash(plan->state_before);
         report.fragments.push_back(part);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codec/codec.h"
+#include "kernels/outer_step.h"
 #include "support/kernel_testing.h"
 
 namespace atl {
@@ -155,6 +156,26 @@ TEST(CodecLaws, what_is_lost_stays_within_the_bound) {
             }
         }
     });
+}
+
+TEST(CodecLaws, what_is_decoded_is_larger_by_no_more_than_is_stated) {
+    const auto check = [](const std::vector<float>& values) {
+        for (const Codec* codec : all_codecs()) {
+            const auto body = encoded(*codec, values);
+            std::vector<float> decoded(values.size());
+            codec->decode({body, static_cast<std::int64_t>(values.size())}, 0, decoded);
+            const double norm = kernels::norm(values);
+            if (norm < 1e-30) continue;
+            EXPECT_LE(kernels::norm(decoded), codec->most_norm_gain() * norm * (1 + 1e-6)) << codec->name();
+        }
+    };
+    for_every_input(check);
+    // One large value in each block, and all others where they are rounded up.
+    for (const float just_above : {0.5F / 127, 0.5F / 7, 0.75F / 64, 0.75F, std::ldexp(1.0F, -25)}) {
+        std::vector<float> values(1024, just_above * 1.01F);
+        for (std::size_t i = 0; just_above > 1e-6F && i < values.size(); i += 64) values[i] = 1;
+        check(values);
+    }
 }
 
 }  // namespace

@@ -205,6 +205,34 @@ TEST(Exchange, a_contribution_with_one_bad_value_is_left_out_whole) {
     }
 }
 
+// Every other test here has honest sites, of every codec, and none of them is left out.
+TEST(Exchange, a_site_that_declares_less_than_it_sends_is_left_out_of_the_mean) {
+    for (const int sites : {2, 3, 4}) {
+        for (const std::string codec : {"identity", "int8", "int4"}) {
+            SCOPED_TRACE(fmt::format("{} sites, {}", sites, codec));
+            WorldOptions options;
+            options.sites = sites;
+            options.codec = codec;
+            World world(options);
+            // Within the size that the others have: the size test alone would believe it.
+            world.tamper = [&](int site, Round round, std::vector<float>& delta) {
+                if (site == 1 && round == Round(1))
+                    for (float& value : delta) value *= 100;
+            };
+            world.declare = [&](int site, Round round, ContributionFacts& facts) {
+                if (site == 1 && round == Round(1)) facts.tensor_norms.front() /= 100;
+            };
+            ASSERT_TRUE(world.run_to_end());
+            expect_equal_bits(world, sites, options.rounds);
+            const Commit& commit = world.commits(0).at(Round(1));
+            EXPECT_FALSE(commit.contributes(SiteId(1)));
+            EXPECT_EQ(commit.contributors.size(), static_cast<std::size_t>(sites - 1));
+            EXPECT_NE(attempt_of(commit).attempt, Attempt(0));
+            EXPECT_TRUE(world.commits(0).at(Round(2)).contributes(SiteId(1)));
+        }
+    }
+}
+
 // A peer of ours goes on as if nothing had happened when it can't decode what others sent.
 TEST(Exchange, a_round_is_never_committed_with_packets_that_somebody_could_not_decode) {
     for (const int sites : {2, 3}) {

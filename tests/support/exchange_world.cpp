@@ -4,6 +4,7 @@
 
 #include "codec/packet.h"
 #include "core/random.h"
+#include "kernels/outer_step.h"
 #include "rounds/overloaded.h"
 #include "support/kernel_testing.h"
 #include "support/site_transport.h"
@@ -180,7 +181,10 @@ void World::contribute(int number, const FragmentPlan& fragment) {
     const auto buffer = std::make_shared<std::vector<float>>(of_fragment.begin(), of_fragment.end());
     const bool feeds_back = needs_error_feedback(codec_from_name(options_.codec));
     site.loss = feeds_back ? buffer : nullptr;
-    site.driver->contribute({plan.round, fragment.id, site.work, buffer, {}, site.loss});
+    ContributionFacts facts;
+    if (kernels::all_finite(of_fragment)) facts.tensor_norms = {kernels::norm(of_fragment)};
+    if (declare) declare(number, plan.round, facts);
+    site.driver->contribute({plan.round, fragment.id, site.work, buffer, facts, site.loss});
     const Step end = plan.apply_step(fragment);
     for (Step step = fragment.start_step.next(); step <= end; step = step.next())
         site.driver->tell(site_event::StepDone{step});

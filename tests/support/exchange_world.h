@@ -49,6 +49,8 @@ class World {
     std::vector<float> delta(int site, Round round) const;
     // What tests may change before it is handed in.
     std::function<void(int site, Round round, std::vector<float>& delta)> tamper;
+    // What it declares of it; by default the norm that Δ has.
+    std::function<void(int site, Round round, ContributionFacts& facts)> declare;
     // Called when a site hands in its Δ.
     std::function<void(int site, Round round)> on_contribute;
     // Sees and may change each frame's place on the wire: see WireHook.

@@ -83,6 +83,7 @@ Report example_report() {
     fragment.contribution = ContributionFacts{true, {0.5, 1.25}};
     fragment.missing_contributions = {SiteId(0)};
     fragment.complaints = {{SiteId(0), ComplaintKind::missing}};
+    fragment.least_norms = {{SiteId(0), 1.5}};
     fragment.held = Hash128{1, 2};
     report.fragments = {fragment};
     report.last_cost =
