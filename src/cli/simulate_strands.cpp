@@ -19,6 +19,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t kMostLayers = 65'536;  // of all micro-batches: some 12 GB in all schedules
+
 struct StrandsOptions {
     std::string model = "llama-7b";
     std::string cluster = "a40";
@@ -104,6 +106,13 @@ IslandStep step_of(const StrandsOptions& options) {
     if (shape.layers < 2 * point.pipeline_ranks)
         throw UserError(fmt::format("[simulate] --layers {} are fewer than the {} stages of --pp {}",
                                     shape.layers, 2 * point.pipeline_ranks, point.pipeline_ranks));
+    const std::int64_t emitted = options.layers * point.micro_batches * (options.all_ranks ? options.tp : 1);
+    if (emitted > kMostLayers)
+        throw UserError(fmt::format(
+            "[simulate] --layers {} · --micro-batches {}{} are more than the {} layers of a step that "
+            "memory holds",
+            options.layers, point.micro_batches,
+            options.all_ranks ? fmt::format(" · --tp {}", options.tp) : "", kMostLayers));
     if (options.tp > shape.heads)
         throw UserError(fmt::format("[simulate] --tp {} is more than the {} heads of {}", options.tp,
                                     shape.heads, options.model));

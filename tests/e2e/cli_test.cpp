@@ -53,6 +53,7 @@ TEST_F(CliTest, a_wrong_command_line_is_told_on_standard_error_with_exit_code_2)
                                   "simulate strands --tp 4",
                                   "simulate strands --step --layers 99999999999999999999",
                                   "simulate strands --step --micro-batches 1000000",
+                                  "simulate strands --step --layers 512 --micro-batches 4096",
                                   "simulate geo --published --sites 5",
                                   "simulate geo --model llama-1b --sites 1000000",
                                   "simulate geo --model llama-1b --tokens-per-step 1e300",
