@@ -148,7 +148,7 @@ void SiteDriver::execute(const SiteDecision& decision) {
                 (void)transport_.send(want_frame(request.keys, request.from));  // asked again if it gets lost
             },
             [&](const site_action::ReduceChunk& chunk) { reduce(chunk); },
-            [&](const site_action::ForgetPackets& forget) { store_.forget_before(forget.before); },
+            [&](const site_action::ForgetPackets& forget) { store_.forget_before(forget.before, forget.fragment); },
             [&](const site_action::ReportNow&) { report(); },
             [&](const site_action::ApplyCommit& commit) { apply(decision, commit); },
             [&](const auto&) { order(decision); },

@@ -7,7 +7,8 @@
 //
 // Not thread-safe: one thread calls step() again and again (site_exchange.h has one). Nothing here blocks. Errors:
 // what peers do wrong is a complaint to the coordinator or a line in the log; CheckError for our own mistakes.
-// Memory: per fragment one fp32 copy and its packets of two rounds; at most 64 MiB of packets that came too early.
+// Memory: one fragment's mean in fp32; encoded, four copies of it and what each other fragment's last mean was made of; at
+// most 64 MiB of packets that came too early. The transport holds its peers' windows on top (comm/site/transport.h).
 #pragma once
 
 #include <deque>

@@ -44,8 +44,10 @@ void PacketStore::discard_contributions(Round round, FragmentId fragment) {
     });
 }
 
-void PacketStore::forget_before(Round round) {
-    std::erase_if(packets_, [&](const auto& entry) { return entry.first.round < round; });
+void PacketStore::forget_before(Round round, std::optional<FragmentId> fragment) {
+    std::erase_if(packets_, [&](const auto& entry) {
+        return entry.first.round < round && (!fragment || entry.first.fragment == *fragment);
+    });
 }
 
 std::int64_t PacketStore::bytes() const {

@@ -1,5 +1,5 @@
 // The packets a site holds: its own, those it was sent, the means it made. What a commit was made of is kept until the
-// next commit, so that a late member can still ask: the means, or the contributions of a direct attempt.
+// next commit of its fragment, so that a late member can still ask: the means, or the contributions of a direct attempt.
 //
 // A contribution is one whatever attempt it travelled under; a mean belongs to its attempt. Not thread-safe.
 // Memory: the bodies, shared with send queues and, for fp32, with the Δ they are views of.
@@ -24,7 +24,7 @@ class PacketStore {
     void discard_own_contributions(Round round, FragmentId first, SiteId self);  // from that fragment on
     // Everybody has the mean: only direct attempts' contributions are still asked for.
     void discard_contributions(Round round, FragmentId fragment);
-    void forget_before(Round round);
+    void forget_before(Round round, std::optional<FragmentId> fragment);  // of all fragments, or of this one
     std::int64_t bytes() const;
 
   private:

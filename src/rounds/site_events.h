@@ -160,8 +160,9 @@ struct DropContribution {
     Round round;
     FragmentId first;
 };
-struct ForgetPackets {  // release everything stored for rounds before this one
+struct ForgetPackets {  // release everything stored for rounds before this one, or of one fragment of those
     Round before;
+    std::optional<FragmentId> fragment{};
 };
 struct WriteCheckpoint {  // then CheckpointWritten
     CheckpointRef checkpoint;

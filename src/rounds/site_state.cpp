@@ -137,6 +137,9 @@ void SiteState::Data::on_applied(const site_event::CommitApplied& applied, TimeP
     waits.clear();
     fetched_again = false;
     if (applying->commit.ends_round()) return end_round(now);
+    // Who lacks the round before's fragment by now is a whole round behind.
+    kept.erase(applied.fragment);
+    act(site_action::ForgetPackets{round, applied.fragment}, "they are not asked for any more");
     enter(phase_in_round(), fmt::format("fragment {} of round {} is applied", applied.fragment, round));
     write_planned_checkpoint();
     follow_view(now);

@@ -115,8 +115,10 @@ void SimulatedSite::act(const SiteAction& action) {
                 handed_over_ = false;
             },
             [&](const site_action::ForgetPackets& forget) {
-                std::erase_if(store_,
-                              [&](const auto& entry) { return std::get<Round>(entry.first) < forget.before; });
+                std::erase_if(store_, [&](const auto& entry) {
+                    return std::get<Round>(entry.first) < forget.before &&
+                           (!forget.fragment || std::get<FragmentId>(entry.first) == *forget.fragment);
+                });
             },
             [&](const site_action::WriteCheckpoint& write) { write_checkpoint(write.checkpoint); },
             [&](const site_action::Evaluate& part) {
