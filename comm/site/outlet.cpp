@@ -17,7 +17,10 @@ bool is_bulk(FrameKind kind) {
 bool Outlet::attach(std::int32_t lane, Incarnation process, const Stream& stream) {
     const std::scoped_lock lock(mutex_);
     const bool is_of_lanes = !lanes_.empty() && process == process_;
-    if (is_of_lanes && lanes_.try_emplace(lane, stream).second) return true;
+    if (is_of_lanes && lanes_.try_emplace(lane, stream).second) {
+        spread_send_rate();
+        return true;
+    }
     const bool replaces = is_of_lanes || (lane == 0 && !lanes_.empty());
     if (replaces) {
         for (const auto& [number, old] : lanes_) old->end("another connection took its place");
@@ -32,6 +35,7 @@ bool Outlet::attach(std::int32_t lane, Incarnation process, const Stream& stream
         lanes_ = std::move(waiting_.extract(process).mapped());
         process_ = process;
     }
+    spread_send_rate();
     changed_.notify_all();
     return !replaces;
 }
@@ -71,8 +75,13 @@ std::int64_t Outlet::unacknowledged_bytes() const {
 
 void Outlet::set_send_rate(double bytes_per_second) {
     const std::scoped_lock lock(mutex_);
+    send_rate_ = bytes_per_second;
+    spread_send_rate();
+}
+
+void Outlet::spread_send_rate() {
     for (const auto& [number, stream] : lanes_)
-        stream->set_send_rate(bytes_per_second / static_cast<double>(lanes_.size()));
+        stream->set_send_rate(send_rate_ / static_cast<double>(lanes_.size()));
 }
 
 bool Outlet::is_open() const {

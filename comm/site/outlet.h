@@ -31,7 +31,7 @@ class Outlet {
     bool is_open() const;                         // the first lane is there
     double round_trip_seconds() const;            // of the first lane; 0: not known
     std::int64_t unacknowledged_bytes() const;    // of all lanes
-    void set_send_rate(double bytes_per_second);  // of all lanes together; 0: no limit
+    void set_send_rate(double bytes_per_second);  // of all lanes together, those to come too; 0: no limit
 
     void add(OutgoingFrame frame);
     // The next frame for a lane; nothing when the time is up or the stream is no lane any more.
@@ -42,6 +42,7 @@ class Outlet {
 
   private:
     using Lanes = std::map<std::int32_t, Stream>;
+    void spread_send_rate();
     bool is_waiting(const Stream& stream) const;
 
     mutable std::mutex mutex_;  // guards what follows
@@ -52,6 +53,7 @@ class Outlet {
     std::deque<OutgoingFrame> urgent_;
     std::deque<OutgoingFrame> bulk_;
     int being_written_ = 0;
+    double send_rate_ = 0;
 };
 
 }  // namespace atl

@@ -18,6 +18,9 @@ class SilentStream final : public FrameStream {
         if (why_.empty()) why_ = why;
     }
     std::string why() const override { return why_; }
+    void set_send_rate(double bytes_per_second) override { send_rate = bytes_per_second; }
+
+    double send_rate = 0;
 
   private:
     std::string why_;
@@ -29,7 +32,7 @@ OutgoingFrame bulk_frame() {
 
 class OutletTest : public testing::Test {
   protected:
-    Outlet::Stream attach(std::int32_t lane, std::uint64_t process) {
+    std::shared_ptr<SilentStream> attach(std::int32_t lane, std::uint64_t process) {
         const auto stream = std::make_shared<SilentStream>();
         was_first_ = outlet_.attach(lane, Incarnation(process), stream);
         return stream;
@@ -103,6 +106,21 @@ TEST_F(OutletTest, a_lane_that_is_made_again_means_that_the_others_end_too) {
     attach(0, 7);
     EXPECT_TRUE(was_first_);
     EXPECT_TRUE(carries(1, again));
+}
+
+TEST_F(OutletTest, a_connection_that_is_made_again_is_held_to_the_rate_of_the_one_before) {
+    const auto before = attach(0, 7);
+    outlet_.set_send_rate(6e6);
+    EXPECT_EQ(before->send_rate, 6e6);
+    EXPECT_TRUE(ends_all(before));
+    EXPECT_EQ(attach(0, 7)->send_rate, 6e6);
+}
+
+TEST_F(OutletTest, lanes_share_the_rate_equally_whenever_they_come) {
+    outlet_.set_send_rate(6e6);
+    const auto first = attach(0, 7), second = attach(1, 7);
+    EXPECT_EQ(first->send_rate, 3e6);
+    EXPECT_EQ(second->send_rate, 3e6);
 }
 
 }  // namespace
