@@ -79,6 +79,8 @@ double outer_lr_of_method(const RunConfig& config) {
         case OuterMethodKind::delayed:
             return std::round(200 * automatic_outer_lr(static_cast<std::int64_t>(config.sites.size())) / 3) / 100;
         case OuterMethodKind::diloco:
+            if (config.outer.momentum == 0) return 1;
+            break;
         case OuterMethodKind::eager:
             break;
     }
@@ -92,7 +94,9 @@ void derive_outer(RunConfig& config, const Origins& origins) {
     const bool average = outer.method == OuterMethodKind::average;
     const bool sparse = outer.method == OuterMethodKind::sparse_loco;
     const bool plain = average || sparse;
-    if (plain && !origins.given("outer.momentum")) outer.momentum = 0;
+    const bool few = outer.method == OuterMethodKind::diloco &&
+                     static_cast<std::int64_t>(config.sites.size()) < kFewestSitesWithMomentum;
+    if ((plain || few) && !origins.given("outer.momentum")) outer.momentum = 0;
     if (plain && !origins.given("outer.nesterov")) outer.nesterov = false;
     if (!steps_by_momentum(outer.method) && !origins.given("outer.warmup_rounds")) outer.warmup_rounds = 0;
     if (sparse && !origins.given("exchange.codec")) config.exchange.codec = "top_k";

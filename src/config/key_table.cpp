@@ -135,9 +135,10 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
         "round",
         "50, or train.steps if fewer"),
     number("outer", "lr", "", 0, 10, RUN(outer.lr), "outer learning rate, or \"auto\"",
-           "auto: 0.6 up to 4 sites, 0.8 from 8, between them interpolated; two thirds of it for delayed; 1 for average and "
-           "sparse_loco; optim.lr · √H for adam"),
-    number("outer", "momentum", "", 0, 0.999999, RUN(outer.momentum), "outer momentum"),
+           "auto: 1 without momentum; else 0.6 up to 4 sites, 0.8 from 8, between them interpolated, and two thirds of it for "
+           "delayed; optim.lr · √H for adam"),
+    number("outer", "momentum", "", 0, 0.999999, RUN(outer.momentum), "outer momentum",
+           "0 for diloco with fewer than 8 sites (the mean of the sites), average and sparse_loco; else 0.9"),
     flag("outer", "nesterov", RUN(outer.nesterov), "Nesterov's form of the outer momentum"),
     number("outer", "beta2", "", 0, 0.999999, RUN(outer.beta2), "adam: decay of the second moment"),
     number("outer", "epsilon", "", 0, 1, RUN(outer.epsilon), "adam: added to the root of the second moment"),

@@ -11,7 +11,11 @@ namespace atl {
 // Fills in everything that has no value of its own yet; takes presets apart.
 void derive_values(RunConfig& config, const Origins& origins, Problems& problems);
 
-// The outer learning rate that "auto" stands for: 0.6 up to 4 sites, 0.8 from 8, linear between.
+// With fewer, DiLoCo averages unless it is told a momentum: two and four sites ended long runs well ahead that way
+// (tools/bench/README.md). From so many on the published momentum holds.
+inline constexpr std::int64_t kFewestSitesWithMomentum = 8;
+
+// The outer learning rate that "auto" stands for where there is momentum: 0.6 up to 4 sites, 0.8 from 8, linear between.
 double automatic_outer_lr(std::int64_t sites);
 
 // Its outer step has a rate and a momentum that a warm-up can raise.

@@ -83,8 +83,8 @@ enum class OuterMethodKind : std::uint8_t { diloco, average, adam, sparse_loco, 
 struct OuterConfig {
     OuterMethodKind method = OuterMethodKind::diloco;
     std::int64_t inner_steps = 50;  // H; 0: "auto", the tuner's choice
-    double lr = 0.0;                // derived ("auto"): 0.6 up to 4 sites, 0.8 from 8, interpolated
-    double momentum = 0.9;
+    double lr = 0.0;                // derived ("auto"): 1 without momentum, else 0.6 up to 4 sites, 0.8 from 8
+    double momentum = 0.9;          // derived ("auto"): 0 for diloco with fewer than 8 sites
     bool nesterov = true;
     double beta2 = 0.99;             // of adam
     double epsilon = 1e-3;           // of adam, on the scale of a round's Δ

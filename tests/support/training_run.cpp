@@ -73,6 +73,8 @@ std::filesystem::path TrainingRuns::write_config(const std::vector<std::string>&
         {"monitor.log_interval", "1"},
         {"monitor.eval_windows", "8"},
     };
+    // More must be kept right than with the mean of the sites, which so few are given by themselves.
+    if (!changes.contains("outer.method")) values["outer.momentum"] = "0.9";
     for (const auto& [key, value] : changes) values[key] = value;
     std::map<std::string, std::string> tables;
     for (const auto& [key, value] : values) {

@@ -45,9 +45,8 @@ class ConfigTest : public testing::Test {
 TEST_F(ConfigTest, an_empty_file_gives_the_documented_defaults) {
     const RunConfig config = load("").config;
     EXPECT_EQ(config.outer.inner_steps, 50);
-    EXPECT_EQ(config.outer.lr, 0.6);
-    EXPECT_EQ(config.outer.momentum, 0.9);
-    EXPECT_TRUE(config.outer.nesterov);
+    EXPECT_EQ(config.outer.lr, 1);
+    EXPECT_EQ(config.outer.momentum, 0);
     EXPECT_EQ(config.outer.alpha, 0);
     EXPECT_EQ(config.exchange.codec, "int8");
     EXPECT_EQ(config.run.directory, "runs/run");
@@ -126,8 +125,22 @@ TEST_F(ConfigTest, the_automatic_outer_learning_rate_grows_from_4_to_8_sites) {
     EXPECT_DOUBLE_EQ(automatic_outer_lr(6), 0.7);
     EXPECT_DOUBLE_EQ(automatic_outer_lr(8), 0.8);
     EXPECT_DOUBLE_EQ(automatic_outer_lr(100), 0.8);
-    EXPECT_EQ(load("[outer]\nlr = \"auto\"").config.outer.lr, 0.6);
-    EXPECT_EQ(load("[outer]\nlr = 1").config.outer.lr, 1.0);
+    EXPECT_EQ(load("[outer]\nlr = \"auto\"\nmomentum = 0.9").config.outer.lr, 0.6);
+    EXPECT_EQ(load("[outer]\nlr = 0.5\nmomentum = 0.9").config.outer.lr, 0.5);
+}
+
+TEST_F(ConfigTest, fewer_than_eight_sites_are_averaged_unless_a_momentum_is_given) {
+    std::string sites;
+    for (int site = 1; site <= 8; ++site) {
+        sites += "[[site]]\nname = \"site" + std::to_string(site) + "\"\n";
+        const OuterConfig outer = load(sites).config.outer;
+        EXPECT_EQ(outer.momentum, site < 8 ? 0 : 0.9) << site;
+        EXPECT_DOUBLE_EQ(outer.lr, site < 8 ? 1 : 0.8) << site;
+    }
+    const OuterConfig told = load("[outer]\nmomentum = 0.5").config.outer;
+    EXPECT_EQ(told.momentum, 0.5);
+    EXPECT_EQ(told.lr, 0.6);
+    EXPECT_EQ(load("[outer]\nmethod = \"eager\"").config.outer.momentum, 0.9);
 }
 
 TEST_F(ConfigTest, a_short_run_gets_a_short_round_unless_one_is_asked_for) {
@@ -260,9 +273,10 @@ TEST(Config, nearest_names_forgive_swaps_and_wrong_tables) {
 }
 
 TEST_F(ConfigTest, a_run_keeps_its_model_data_order_and_buffers_and_nothing_else) {
-    const KeptSettings run = kept_settings(load("").config);
+    const std::string text = "[outer]\nmomentum = 0.9";
+    const KeptSettings run = kept_settings(load(text).config);
     const auto unkept = [&](std::vector<std::string> overrides) {
-        return unkept_settings(run, kept_settings(load("", std::move(overrides)).config));
+        return unkept_settings(run, kept_settings(load(text, std::move(overrides)).config));
     };
     for (const char* key :
          {"run.seed=2", "model.layers=3", "model.kv_heads=2", "model.context=128", "model.tied=true",

@@ -60,18 +60,18 @@ def outer(*lines):
     return "\n".join(("inner_steps = 30", *lines))
 
 
+NESTEROV = ("lr = 0.6", "momentum = 0.9")  # as published, for fewer sites than that was for
+
 DENSE_CODECS = ("fp16", "bf16", "int8", "int4", "e3m0")
 LOSSY_CODECS = ("sign", "top_k")  # with error feedback
 
 CASES = {
     "synchronous": Case(sites=1, outer='method = "average"'),
     "default": Case(),
-    "no warm-up": Case(outer=outer("warmup_rounds = 0")),
-    "warm-up 5": Case(outer=outer("warmup_rounds = 5")),
-    "warm-up 10": Case(outer=outer("warmup_rounds = 10")),
-    "warm-up 20": Case(outer=outer("warmup_rounds = 20")),
-    "warm-up 40": Case(outer=outer("warmup_rounds = 40")),
-    "averaging": Case(outer=outer('method = "average"')),
+    "no warm-up": Case(outer=outer(*NESTEROV, "warmup_rounds = 0")),
+    **{f"warm-up {rounds}": Case(outer=outer(*NESTEROV, f"warmup_rounds = {rounds}")) for rounds in (5, 10, 20, 40)},
+    "default, 4 sites": Case(sites=4),
+    "warm-up 20, 4 sites": Case(outer=outer(*NESTEROV), sites=4),
     **{codec: Case(exchange=f'codec = "{codec}"') for codec in (*DENSE_CODECS, *LOSSY_CODECS)},
     **{f"{codec} without feedback": Case(exchange=f'codec = "{codec}"\nerror_feedback = 0') for codec in LOSSY_CODECS},
     "streaming": Case(outer=outer("fragments = 2", "overlap_steps = 3")),
