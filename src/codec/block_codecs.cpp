@@ -18,24 +18,13 @@ auto as_numbers(std::span<Byte> bytes) {
 // A body is the scales of all blocks, then the codes of all blocks.
 class BlockCodec final : public Codec {
   public:
-    BlockCodec(CodecId id, std::string_view name, BlockFormat format, kernels::InstructionSet set)
-        : Codec(set), id_(id), name_(name), format_(format) {}
+    BlockCodec(CodecId id, std::string_view name, BlockFormat format, double most_norm_gain,
+               kernels::InstructionSet set)
+        : Codec(set), id_(id), name_(name), format_(format), most_norm_gain_(most_norm_gain) {}
 
     CodecId id() const override { return id_; }
     std::string_view name() const override { return name_; }
-    // With all but one value of a block small: the bound of each value's error times the root of their number.
-    double most_norm_gain() const override {
-        switch (id_) {
-            case CodecId::int8:
-                return 1.1;
-            case CodecId::int4:
-                return 1.6;
-            case CodecId::e3m0:
-                return 1.5;
-            default:
-                return 1 + 1.0 / 128;  // sign: the mean magnitude is no more than the root of the mean square
-        }
-    }
+    double most_norm_gain() const override { return most_norm_gain_; }
     std::int64_t body_bytes(std::int64_t elements) const override {
         return scale_bytes(elements) + kernels::code_bytes(format_, elements);
     }
@@ -75,16 +64,21 @@ class BlockCodec final : public Codec {
     CodecId id_;
     std::string_view name_;
     BlockFormat format_;
+    double most_norm_gain_;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<const Codec>> make_block_codecs(kernels::InstructionSet set) {
     std::vector<std::unique_ptr<const Codec>> codecs;
-    codecs.push_back(std::make_unique<BlockCodec>(CodecId::int8, "int8", BlockFormat::int8, set));
-    codecs.push_back(std::make_unique<BlockCodec>(CodecId::int4, "int4", BlockFormat::int4, set));
-    codecs.push_back(std::make_unique<BlockCodec>(CodecId::e3m0, "e3m0", BlockFormat::e3m0, set));
-    codecs.push_back(std::make_unique<BlockCodec>(CodecId::sign, "sign", BlockFormat::sign, set));
+    // The norm gains most where all but one value of a block are small: the bound of each value's error times the root of
+    // their number.
+    codecs.push_back(std::make_unique<BlockCodec>(CodecId::int8, "int8", BlockFormat::int8, 1.1, set));
+    codecs.push_back(std::make_unique<BlockCodec>(CodecId::int4, "int4", BlockFormat::int4, 1.6, set));
+    codecs.push_back(std::make_unique<BlockCodec>(CodecId::e3m0, "e3m0", BlockFormat::e3m0, 1.5, set));
+    // The mean magnitude is no more than the root of the mean square, but for the scale's rounding.
+    codecs.push_back(
+        std::make_unique<BlockCodec>(CodecId::sign, "sign", BlockFormat::sign, 1 + 1.0 / 128, set));
     return codecs;
 }
 

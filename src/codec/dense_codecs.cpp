@@ -86,6 +86,7 @@ class IdentityCodec final : public Codec {
 struct HalfFormat {
     CodecId id;
     std::string_view name;
+    double most_norm_gain;
     std::uint16_t exponent_mask;  // all ones in it: infinite or not a number
     void (*encode)(std::span<const float>, std::span<std::uint16_t>, kernels::InstructionSet);
     void (*decode)(std::span<const std::uint16_t>, std::span<float>, kernels::InstructionSet);
@@ -98,8 +99,7 @@ class HalfCodec final : public Codec {
     CodecId id() const override { return format_.id; }
     std::string_view name() const override { return format_.name; }
     std::int64_t body_bytes(std::int64_t elements) const override { return 2 * elements; }
-    // fp16 rounds what is a little above half its smallest value up to that.
-    double most_norm_gain() const override { return format_.id == CodecId::fp16 ? 2 : 1 + 1.0 / 256; }
+    double most_norm_gain() const override { return format_.most_norm_gain; }
 
     bool encode(std::span<const float> values, std::span<std::byte> body) const override {
         ATOLL_CHECK_EQ(values.size() * 2, body.size());
@@ -150,8 +150,10 @@ class HalfCodec final : public Codec {
     HalfFormat format_;
 };
 
-constexpr HalfFormat kFp16{CodecId::fp16, "fp16", 0x7C00, &kernels::fp16_encode, &kernels::fp16_decode};
-constexpr HalfFormat kBf16{CodecId::bf16, "bf16", 0x7F80, &kernels::bf16_encode, &kernels::bf16_decode};
+// fp16 rounds what is a little above half its smallest value up to that.
+constexpr HalfFormat kFp16{CodecId::fp16, "fp16", 2, 0x7C00, &kernels::fp16_encode, &kernels::fp16_decode};
+constexpr HalfFormat kBf16{
+    CodecId::bf16, "bf16", 1 + 1.0 / 256, 0x7F80, &kernels::bf16_encode, &kernels::bf16_decode};
 
 }  // namespace
 

@@ -22,7 +22,8 @@ inline constexpr const char* kDataContents = "data.train (contents)";
 KeptSettings kept_settings(const RunConfig& config);
 
 // One line for each key that differs: "model.hidden = 64: the run has 32". A key that only one of the two knows is passed
-// over. Sites are known by their numbers: more at the end of the list, or fewer, are no difference of `site`. Of outer.momentum, exchange.codec and exchange.error_feedback it only matters whether sites keep something for it.
+// over. Sites are known by their numbers: more at the end of the list, or fewer, are no difference of `site`. Of
+// outer.momentum, exchange.codec and exchange.error_feedback it only matters whether sites keep something for it.
 std::vector<std::string> unkept_settings(const KeptSettings& run, const KeptSettings& now);
 
 }  // namespace atl

@@ -12,7 +12,7 @@ namespace {
 
 // The system's reason why a file with a name that begins so can't be made; empty if it can.
 std::string why_no_file(std::string name) {
-    name += ".XXXXXX";
+    name += ".XXXXXX";  // mkstemp replaces the six letters
     const int descriptor = ::mkstemp(name.data());
     if (descriptor < 0) return std::strerror(errno);
     ::close(descriptor);

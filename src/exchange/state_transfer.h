@@ -1,6 +1,7 @@
 // State for a joiner: published by whoever holds it, fetched in pieces from several donors at once, each piece checked
-// against the hash that the index gave. The outer state is equal on all donors; inner moments are one donor's own. θ_outer changes only at commits; a donor that has
-// moved on says so with its new index, and the fetch begins again with the newest state.
+// against the hash that the index gave. The outer state is equal on all donors; inner moments are one donor's own.
+// θ_outer changes only at commits; a donor that has moved on says so with its new index, and the fetch begins again with
+// the newest state.
 //
 // State = parts one after the other, as fp32. Errors: none; a fetch ends done or with a reason, within its
 // deadline. Cost: one XXH3 pass per published state that is asked for; 256 KiB pieces, four under way per donor.

@@ -3,10 +3,10 @@
 //
 // At the start the plan is the file that the options name, or made from the profile that they name, or, where they ask for
 // measurements or what they name is stale, the one that was kept, so that a run that goes on runs as before, or a
-// measured one. A kept plan knows what its steps
-// took, so that a run that goes on where they take longer or less plans again. The gateway decides which, and
-// all ranks agree on the plan (island/strand_planning.h). Planning again always measures. Where nothing is to be planned
-// all of this does nothing. The gateway keeps the plan, and the profile that it measured, in the files given.
+// measured one. A kept plan knows what its steps took, so that a run that goes on where they take longer or less plans
+// again. The gateway decides which, and all ranks agree on the plan (island/strand_planning.h). Planning again always
+// measures. Where nothing is to be planned all of this does nothing. The gateway keeps the plan, and the profile that it
+// measured, in the files given.
 // Threads: one caller. Collective: plan_at_start and plan_again. Errors: UserError, CommError.
 #pragma once
 

@@ -11,7 +11,8 @@ namespace atl {
 // the number of members.
 AttemptPlan first_attempt(const RoundPlan& plan, const FragmentPlan& fragment, bool gather);
 
-// The attempt after `last` under the same plan, with these contributors and members. `resend`: all contributions are sent anew.
+// The attempt after `last` under the same plan, with these contributors and members. `resend`: all contributions are sent
+// anew.
 AttemptPlan next_attempt(const AttemptPlan& last, const RoundPlan& plan,
                          const std::vector<Contributor>& contributors, const std::vector<SiteId>& members,
                          bool resend, std::string reason);

@@ -14,8 +14,6 @@ std::string_view name(ComplaintKind kind) {
             return "undecodable";
         case ComplaintKind::non_finite:
             return "non-finite";
-        case ComplaintKind::norms:
-            return "wrong norms";
     }
     ATOLL_CHECK(false, "complaint {}", int(kind));
 }

@@ -44,7 +44,6 @@ enum class ComplaintKind : std::uint8_t {
     missing = 0,      // nothing came for too long, though it was due
     undecodable = 1,  // intact by checksum, yet no valid packet of its codec
     non_finite = 2,   // declared finite, decoded otherwise
-    norms = 3,        // the decoded norms are not the declared ones
 };
 
 std::string_view name(ComplaintKind kind);

@@ -54,7 +54,7 @@ CheckpointRef read_checkpoint(Fields fields) {
 }
 
 Complaint read_complaint(Fields fields) {
-    Complaint complaint{fields.site("accused"), fields.enumeration("kind", ComplaintKind::norms)};
+    Complaint complaint{fields.site("accused"), fields.enumeration("kind", ComplaintKind::non_finite)};
     fields.done();
     return complaint;
 }

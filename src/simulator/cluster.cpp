@@ -31,8 +31,7 @@ const std::vector<Cluster>& published_clusters() {
         {.name = "a800",
          .provenance = "64 A800, 8 a node on NVLink at 400 GB/s, 200 Gbit/s InfiniBand (Wang et al., DHelix, "
                        "second-hand), four adapters a node assumed; peak and memory rate of the data sheet; "
-                       "efficiency from the "
-                       "published 10 % of communication",
+                       "efficiency from the published 10 % of communication",
          .accelerators = 64,
          .accelerators_per_node = 8,
          .peak_flops_per_second = 312e12,
