@@ -124,7 +124,7 @@ std::vector<FragmentPlan> CoordinatorState::Data::fragment_layouts() const {
                 FragmentPlan fragment;
                 fragment.id = FragmentId(std::int32_t(fragments.size()));
                 fragment.elements = elements;
-                fragment.chunk_elements = options.numbers.chunk_elements;
+                fragment.chunk_elements = options.numbers.chunk_elements.value_or(chunk_elements_for(elements));
                 fragments.push_back(fragment);
             }
         }

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,7 +44,7 @@ struct RunNumbers {
     std::int64_t total_steps = 0;  // inner steps of the run
     std::int64_t checkpoint_interval = 0;  // inner steps; 0: only at the end
     std::int64_t evaluate_interval = 0;    // rounds; 0: only at the end
-    std::int64_t chunk_elements = 64 * 1024;
+    std::optional<std::int64_t> chunk_elements;  // none: by the fragments' sizes
     bool gather = false;        // sparse codec: direct whatever the number of sites
     bool equal_shares = false;  // of owners, whatever their links
     std::optional<Step> stop_at;

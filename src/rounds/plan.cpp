@@ -1,6 +1,7 @@
 #include "rounds/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -8,6 +9,10 @@
 
 namespace atl {
 namespace {
+
+constexpr std::int64_t kLeastChunks = 256;
+constexpr std::int64_t kFewestElements = 16 << 10;
+constexpr std::int64_t kMostElements = 256 << 10;
 
 // Appends fields as little-endian bytes (Atoll runs on little-endian processors only).
 class HashInput {
@@ -41,6 +46,11 @@ bool has_site(const std::vector<Contributor>& contributors, SiteId site) {
 }
 
 }  // namespace
+
+std::int64_t chunk_elements_for(std::int64_t fragment_elements) {
+    const auto power_of_two = std::bit_floor(static_cast<std::uint64_t>(fragment_elements / kLeastChunks));
+    return std::clamp(static_cast<std::int64_t>(power_of_two), kFewestElements, kMostElements);
+}
 
 std::int64_t FragmentPlan::chunk_size(std::int64_t chunk) const {
     ATOLL_CHECK(chunk >= 0 && chunk < chunks(), "chunk {} of {}", chunk, chunks());

@@ -29,6 +29,10 @@ struct FragmentPlan {
     bool operator==(const FragmentPlan&) const = default;
 };
 
+// 256 to 512 chunks, of a power of two of elements: an exchange fills and drains its links in less than a percent of its
+// time, and what each packet costs hardly counts. Of small fragments fewer than 256, of large ones more.
+std::int64_t chunk_elements_for(std::int64_t fragment_elements);
+
 // What one member does in a round.
 struct SitePlan {
     SiteId site;

@@ -129,6 +129,21 @@ TEST(Resume, takes_the_newest_of_any_site_if_none_is_common_and_skips_unusable_o
     EXPECT_EQ(none.kind, StartFrom::Kind::initial);
 }
 
+TEST(Plan, cuts_a_fragment_into_a_few_hundred_chunks) {
+    EXPECT_EQ(chunk_elements_for(1), 16'384);
+    EXPECT_EQ(chunk_elements_for(1'000'000), 16'384);
+    EXPECT_EQ(chunk_elements_for(6'000'000), 16'384);
+    EXPECT_EQ(chunk_elements_for(25'000'000), 65'536);
+    EXPECT_EQ(chunk_elements_for(100'000'000), 262'144);
+    EXPECT_EQ(chunk_elements_for(10'000'000'000), 262'144);
+    for (std::int64_t elements = 16'384 * 256; elements < 262'144 * 512; elements += 1'234'567) {
+        const FragmentPlan fragment{.elements = elements, .chunk_elements = chunk_elements_for(elements)};
+        EXPECT_GE(fragment.chunks(), 256);
+        EXPECT_LE(fragment.chunks(), 512);
+        EXPECT_EQ(fragment.chunk_elements % 4096, 0) << "what top_k looks at";
+    }
+}
+
 TEST(Plan, shares_chunks_completely_and_in_proportion) {
     for (std::int64_t chunks = 0; chunks < 40; ++chunks) {
         const auto owners = share_chunks(chunks, {site(0), site(1), site(2)}, {1, 2, 1});

@@ -20,7 +20,7 @@ TCP_IP_HEADER_BYTES = 20 + 20 + 12  # with timestamps
 WIRE_TOLERANCE = 0.02
 
 # int8 without zstd: 8 bits per element, 2 bytes per block of them and 40 of headers per chunk.
-CHUNK_ELEMENTS = 65536
+CHUNK_ELEMENTS = 16384  # of fragments below 8 M elements
 BLOCK_ELEMENTS = 512
 CHUNK_HEADER_BYTES = 40
 
