@@ -34,7 +34,7 @@ void scale(std::span<float> values, float factor, InstructionSet set) {
 }
 
 bool weighted_mean(std::span<const float* const> inputs, std::span<const float> weights, float divisor,
-                   std::span<float> mean, InstructionSet set) {
+                   std::span<float> mean, ReadAgain mean_is_read, InstructionSet set) {
     ATOLL_CHECK_EQ(inputs.size(), weights.size());
     ATOLL_CHECK(!inputs.empty(), "a mean of nothing");
     int exponent = 0;
@@ -47,6 +47,7 @@ bool weighted_mean(std::span<const float* const> inputs, std::span<const float> 
                           .divisor = divisor,
                           .factor = is_power_of_two ? 1.0F / divisor : 0.0F,
                           .mean = mean.data(),
+                          .stays_in_cache = mean_is_read == ReadAgain::soon,
                           .finite = &finite},
              set);
     return finite;

@@ -23,11 +23,15 @@ void add_weighted(std::span<const float> values, float weight, std::span<float> 
 // values *= factor; with factor 1/W this ends a weighted mean.
 void scale(std::span<float> values, float factor, InstructionSet set = best_instruction_set());
 
+// When what is written will be read: soon it stays in the cache, late it goes past it to memory.
+enum class ReadAgain { soon, late };
+
 // mean = (Σ weights[k] · inputs[k] in the given order) / divisor, every operation rounded to fp32; of a divisor that is a
 // power of two by its reciprocal, which is exact. One pass over arrays of mean.size() each. False if any sum was not
 // finite; `mean` is then meaningless.
 [[nodiscard]] bool weighted_mean(std::span<const float* const> inputs, std::span<const float> weights, float divisor,
-                                 std::span<float> mean, InstructionSet set = best_instruction_set());
+                                 std::span<float> mean, ReadAgain mean_is_read,
+                                 InstructionSet set = best_instruction_set());
 
 // target += fraction · (source − target), fraction in [0, 1]; 1 copies.
 void interpolate(std::span<const float> source, float fraction, std::span<float> target,

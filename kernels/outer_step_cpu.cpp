@@ -1,4 +1,7 @@
 // The outer loop's arithmetic as plain loops without FMA: every vector width rounds alike.
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/dispatch.h"
 #include "kernels/fixed_lanes.h"
 #include "kernels/outer_step_operations.h"
@@ -7,6 +10,22 @@
 namespace atl::kernels {
 namespace ATOLL_INSTRUCTION_SET {
 namespace {
+
+// Whether a value was not finite.
+class NotFinite {
+  public:
+    void look_at(Vec<float> values) { bad_ |= ((IntVector)values & kExponent) == kExponent; }
+    bool any() const {
+        std::int32_t any = 0;
+        for (int lane = 0; lane < kLanes<float>; ++lane) any |= bad_[lane];
+        return any != 0;
+    }
+
+  private:
+    typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
+    static constexpr std::int32_t kExponent = 0x7f800000;
+    IntVector bad_{};
+};
 
 void run(const Subtract& op) {
     const Subtract local = op;  // not reachable through the pointers it holds
@@ -25,19 +44,31 @@ void run(const Scale& op) {
 
 void run(const WeightedMean& op) {
     const WeightedMean local = op;
-    typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
-    constexpr std::int32_t kExponent = 0x7f800000;
-    IntVector bad{};
-    for_vectors<float>(local.count, [&](std::int64_t i, std::int64_t lanes) {
+    NotFinite bad;
+    const auto mean_at = [&](std::int64_t i, std::int64_t lanes) {
         Vec<float> sum = load_first(local.values[0] + i, lanes) * local.weights[0];
         for (std::int64_t k = 1; k < local.inputs; ++k)
             sum = sum + load_first(local.values[k] + i, lanes) * local.weights[k];
-        bad |= ((IntVector)sum & kExponent) == kExponent;
-        store_first(local.mean + i, local.factor != 0 ? sum * local.factor : sum / local.divisor, lanes);
-    });
-    std::int32_t any = 0;
-    for (int lane = 0; lane < kLanes<float>; ++lane) any |= bad[lane];
-    *local.finite = any == 0;
+        bad.look_at(sum);
+        return local.factor != 0 ? sum * local.factor : sum / local.divisor;
+    };
+    const auto in_place = [&](std::int64_t i, std::int64_t lanes) {
+        store_first(local.mean + i, mean_at(i, lanes), lanes);
+    };
+    if (local.stays_in_cache) {
+        for_vectors<float>(local.count, in_place);
+    } else {
+        const auto misplaced = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(local.mean) / sizeof(float)) %
+                               kLanes<float>;
+        const std::int64_t begin = misplaced == 0 ? 0 : std::min(kLanes<float> - misplaced, local.count);
+        for_vectors<float>(begin, in_place);
+        for_vectors_apart<float, 2>(local.count - begin, [&](std::int64_t i, std::int64_t lanes) {
+            if (lanes < kLanes<float>) return in_place(begin + i, lanes);
+            store_past_cache(local.mean + begin + i, mean_at(begin + i, lanes));
+        });
+        _mm_sfence();
+    }
+    *local.finite = !bad.any();
 }
 
 void run(const Interpolate& op) {
@@ -79,21 +110,12 @@ void run(const AdamOuter& op) {
 }
 
 void run(const AllFinite& op) {
-    constexpr std::int32_t kExponent = 0x7f800000;
     const AllFinite local = op;
-    *op.finite = true;
-    constexpr std::int64_t kBlock = 4096;
-    for (std::int64_t first = 0; first < local.count; first += kBlock) {
-        const std::int64_t end = first + kBlock < local.count ? first + kBlock : local.count;
-        std::int32_t bad = 0;
-        for (std::int64_t i = first; i < end; ++i) {
-            bad |= (__builtin_bit_cast(std::int32_t, local.values[i]) & kExponent) == kExponent ? 1 : 0;
-        }
-        if (bad != 0) {
-            *op.finite = false;
-            return;
-        }
-    }
+    NotFinite bad;
+    for_vectors_apart<float, 4>(local.count, [&](std::int64_t i, std::int64_t lanes) {
+        bad.look_at(load_first(local.values + i, lanes));
+    });
+    *op.finite = !bad.any();
 }
 
 void run(const FixedSquareSum& op) {

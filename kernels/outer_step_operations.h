@@ -33,6 +33,7 @@ struct WeightedMean {
     float divisor = 1;
     float factor = 0;  // 1 / divisor where that is exact, else 0
     float* mean = nullptr;
+    bool stays_in_cache = true;
     bool* finite = nullptr;
 };
 

@@ -66,6 +66,17 @@ inline Vec<T> broadcast(T value) {
     return value - Vec<T>{};  // x − 0 keeps every bit of x, −0 and NaN too
 }
 
+// To memory and not into the cache; `to` is a multiple of a vector's size. Others may read it after a fence.
+inline void store_past_cache(float* to, Vec<float> value) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(to, value);
+#elif defined(__AVX2__)
+    _mm256_stream_ps(to, value);
+#else
+    _mm_stream_ps(to, value);
+#endif
+}
+
 // The first `count` lanes; the others become `fill` or stay unwritten.
 template <class T>
 inline Vec<T> load_first(const T* from, std::int64_t count, T fill = 0) {
@@ -86,6 +97,18 @@ template <class T, class Body>
     std::int64_t offset = 0;
     for (; offset + kLanes<T> <= count; offset += kLanes<T>) body(offset, std::int64_t{kLanes<T>});
     if (offset < count) body(offset, count - offset);
+}
+
+// The same in several places at once, far apart: the processor fetches ahead only to the end of a page, and so waits for
+// memory half as long where it is in several pages. In no order that matters to `body`; for what is not in the cache.
+template <class T, int kPlaces, class Body>
+[[gnu::always_inline]] inline void for_vectors_apart(std::int64_t count, Body body) {
+    const std::int64_t part = count / (kPlaces * kLanes<T>) * kLanes<T>;
+    for (std::int64_t offset = 0; offset < part; offset += kLanes<T>) {
+        for (int place = 0; place < kPlaces; ++place) body(place * part + offset, std::int64_t{kLanes<T>});
+    }
+    const std::int64_t rest = kPlaces * part;
+    for_vectors<T>(count - rest, [&](std::int64_t offset, std::int64_t lanes) { body(rest + offset, lanes); });
 }
 
 // a·b + c; rounded once where the processor has FMA.

@@ -52,10 +52,10 @@ std::vector<const float*> plain_values(const Codec& codec, const std::vector<Bod
 
 // The same bits as the sum over blocks below makes.
 bool sum_in_one_pass(const Codec& codec, const std::vector<Body>& bodies, const MeanWeights& weights,
-                     std::span<float> mean) {
+                     std::span<float> mean, kernels::ReadAgain mean_is_read) {
     const auto values = plain_values(codec, bodies);
     return !values.empty() && kernels::weighted_mean(values, weights.of_contributor, weights.total, mean,
-                                                     codec.instruction_set());
+                                                     mean_is_read, codec.instruction_set());
 }
 
 std::size_t find_culprit(const Codec& codec, const std::vector<Body>& bodies, const MeanWeights& weights,
@@ -71,7 +71,8 @@ std::size_t find_culprit(const Codec& codec, const std::vector<Body>& bodies, co
 }  // namespace
 
 std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vector<const Packet*>& packets,
-                                         const MeanWeights& weights, std::span<float> mean) {
+                                         const MeanWeights& weights, std::span<float> mean,
+                                         kernels::ReadAgain mean_is_read) {
     ATOLL_CHECK_EQ(packets.size(), weights.of_contributor.size());
     ATOLL_CHECK(weights.total > 0, "no contributor has a weight");
     std::vector<std::vector<std::byte>> scratch(packets.size());
@@ -83,7 +84,7 @@ std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vect
         bodies.push_back({*body, packets[i]->elements});
     }
     const Codec& codec = decoder.codec();
-    if (sum_in_one_pass(codec, bodies, weights, mean)) return {};
+    if (sum_in_one_pass(codec, bodies, weights, mean, mean_is_read)) return {};
     for (std::size_t begin = 0; begin < mean.size(); begin += kMeanBlockElements) {
         const auto block = mean.subspan(begin, std::min(kMeanBlockElements, mean.size() - begin));
         for (std::size_t i = 0; i < bodies.size(); ++i)

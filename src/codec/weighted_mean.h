@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/packet.h"
+#include "kernels/outer_step.h"
 
 namespace atl {
 
@@ -23,6 +24,7 @@ MeanWeights mean_weights(std::span<const double> weights);
 // `packets`, verified unless sum_verifies, in the order of the weights. Gives the place of the first contributor whose
 // addition made the sum leave the range of fp32, if one did; `mean` is then meaningless.
 std::optional<std::size_t> weighted_mean(PacketDecoder& decoder, const std::vector<const Packet*>& packets,
-                                         const MeanWeights& weights, std::span<float> mean);
+                                         const MeanWeights& weights, std::span<float> mean,
+                                         kernels::ReadAgain mean_is_read = kernels::ReadAgain::late);
 
 }  // namespace atl

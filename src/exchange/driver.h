@@ -25,6 +25,7 @@
 #include "exchange/state_transfer.h"
 #include "exchange/traffic.h"
 #include "exchange/wire.h"
+#include "kernels/outer_step.h"
 #include "rounds/control_link.h"
 #include "rounds/site_state.h"
 
@@ -127,8 +128,8 @@ class SiteDriver {
     Tools& tools();
     Taken sum_directly(const FragmentPlan& layout, const AttemptPlan& basis, std::int64_t chunk);
     // Sums the packets of `key` with each contributor as its origin; kNothingYet if one is not here.
-    std::optional<SiteId> sum(const std::vector<Contributor>& contributors, PacketKey key,
-                              std::span<float> mean);
+    std::optional<SiteId> sum(const std::vector<Contributor>& contributors, PacketKey key, std::span<float> mean,
+                              kernels::ReadAgain mean_is_read);
     Taken take_into_mean(const PacketKey& key);
     void reduce(const site_action::ReduceChunk& order);
     void finish_mean(const Commit& commit);

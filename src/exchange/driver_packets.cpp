@@ -20,7 +20,7 @@ constexpr std::int64_t kMostChunksPerNorm = 16;
 
 // Encoding keeps this far ahead of sending: links stay busy, and what was encoded is still in the cache when it is sent
 // and summed.
-constexpr std::size_t kPacketsAhead = 8;
+constexpr std::int64_t kElementsAhead = 512 << 10;
 
 // With owners, a chunk for each in turn, the next site's first, and as many of each as its part is long: no owner is sent
 // everything at once while the others wait, and all parts end together.
@@ -107,10 +107,12 @@ void SiteDriver::contribute(Contribution contribution) {
 }
 
 bool SiteDriver::encode_next() {
-    if (encodings_.empty() || sends_.shortest() >= kPacketsAhead) return false;
+    if (encodings_.empty()) return false;
     Encoding& encoding = encodings_.front();
     const Contribution& own = encoding.contribution;
     const FragmentPlan plan = *layout(own.round, own.fragment);
+    const auto ahead = static_cast<std::int64_t>(sends_.shortest());
+    if (ahead > 0 && ahead * plan.chunk_elements >= kElementsAhead) return false;
     const std::int64_t chunk = encoding.chunks.front();
     encoding.chunks.pop_front();
     const std::span<const float> values(*own.delta);
@@ -277,7 +279,7 @@ SiteDriver::Taken SiteDriver::sum_directly(const FragmentPlan& plan, const Attem
                                            std::int64_t chunk) {
     FragmentMean& mean = means_[plan.id];
     const PacketKey key{Leg::contribution, made_of.round, plan.id, Attempt(), SiteId(), chunk};
-    const auto culprit = sum(made_of.contributors, key, mean.chunk(chunk));
+    const auto culprit = sum(made_of.contributors, key, mean.chunk(chunk), kernels::ReadAgain::late);
     if (culprit == kNothingYet) return {};
     if (culprit) return {.culprit = culprit};
     mean.set(chunk);
@@ -285,14 +287,15 @@ SiteDriver::Taken SiteDriver::sum_directly(const FragmentPlan& plan, const Attem
 }
 
 std::optional<SiteId> SiteDriver::sum(const std::vector<Contributor>& contributors, PacketKey key,
-                                      std::span<float> mean) {
+                                      std::span<float> mean, kernels::ReadAgain mean_is_read) {
     std::vector<const Packet*> packets;
     for (const Contributor& contributor : contributors) {
         key.origin = contributor.site;
         packets.push_back(store_.find(key));
         if (packets.back() == nullptr) return kNothingYet;
     }
-    const auto place = weighted_mean(tools().contribution.decoder, packets, weights_of(contributors), mean);
+    const auto place = weighted_mean(tools().contribution.decoder, packets, weights_of(contributors), mean,
+                                     mean_is_read);
     if (!place) return {};
     return contributors[*place].site;
 }
@@ -303,7 +306,7 @@ void SiteDriver::reduce(const site_action::ReduceChunk& order) {
     scratch_.resize(static_cast<std::size_t>(plan->chunk_size(order.chunk)));
     const std::span<float> mean(scratch_);
     PacketKey key{Leg::contribution, order.round, order.fragment, order.attempt, SiteId(), order.chunk};
-    const auto culprit = sum(order.contributors, key, mean);
+    const auto culprit = sum(order.contributors, key, mean, kernels::ReadAgain::soon);
     if (culprit == kNothingYet) return;
     if (culprit) return complain_of(*culprit, key);
     // The owner, too, goes on with what the others decode, never with the sum itself.
@@ -335,7 +338,8 @@ void SiteDriver::finish_mean(const Commit& commit) {
         PacketKey key{Leg::mean, commit.round, commit.fragment, commit.attempt, SiteId(), chunk};
         if (commit.direct) {
             key.leg = Leg::contribution;
-            if (const auto culprit = sum(commit.contributors, key, mean.chunk(chunk))) {
+            if (const auto culprit =
+                    sum(commit.contributors, key, mean.chunk(chunk), kernels::ReadAgain::late)) {
                 throw CorruptDataError(
                     fmt::format("[exchange] round {} is committed, but chunk {} of fragment {} "
                                 "can't be summed here: see site {}",

@@ -58,7 +58,7 @@ std::vector<float> work_through(int count, InstructionSet set) {
     kernels::add_weighted(other, 0.3F, delta, set);
     kernels::scale(delta, 1.0F / 3, set);
     const std::vector<const float*> inputs = {delta.data(), local.data(), other.data()};
-    EXPECT_TRUE(kernels::weighted_mean(inputs, std::vector{1.5F, 0.3F, 1.0F}, 2.8F, delta, set));
+    EXPECT_TRUE(kernels::weighted_mean(inputs, std::vector{1.5F, 0.3F, 1.0F}, 2.8F, delta, kernels::ReadAgain::soon, set));
     kernels::outer_sgd_step({0.7F, 0.9F, true}, delta, theta, velocity, set);
     std::vector<float> second(count);
     for (std::int64_t step = 1; step <= 3; ++step)
@@ -102,10 +102,29 @@ TEST(OuterStep, interpolating_fully_copies_and_not_at_all_keeps) {
     }
 }
 
+TEST(OuterStep, a_mean_is_the_same_in_the_cache_and_past_it_wherever_it_lies) {
+    for (const auto set : test::supported_sets()) {
+        for (const int count : {0, 1, 15, 64, 255, 10007}) {
+            const auto one = normal_values<float>(count, 1);
+            const auto other = normal_values<float>(count, 2);
+            const std::vector<const float*> inputs = {one.data(), other.data()};
+            std::vector<float> expected(count);
+            EXPECT_TRUE(kernels::weighted_mean(inputs, std::vector{1.5F, 0.3F}, 1.8F, expected, kernels::ReadAgain::soon, set));
+            for (std::size_t misplaced = 0; misplaced < 17; ++misplaced) {
+                std::vector<float> mean(expected.size() + 32, -1);
+                const auto place = std::span(mean).subspan(misplaced, expected.size());
+                EXPECT_TRUE(kernels::weighted_mean(inputs, std::vector{1.5F, 0.3F}, 1.8F, place, kernels::ReadAgain::late, set));
+                EXPECT_TRUE(std::ranges::equal(place, expected)) << count << " from " << misplaced;
+                EXPECT_EQ(std::ranges::count(mean, -1.0F), 32) << "nothing beside it was written";
+            }
+        }
+    }
+}
+
 TEST(OuterStep, finds_a_non_finite_value_anywhere) {
     for (const auto set : test::supported_sets()) {
         EXPECT_TRUE(kernels::all_finite({}, set));
-        for (const std::size_t place : {0, 16, 4095, 4096, 9002}) {
+        for (const std::size_t place : {0, 16, 2239, 2240, 4095, 4096, 6719, 8959, 8960, 9002}) {
             std::vector<float> values(9003, 3e38F);
             EXPECT_TRUE(kernels::all_finite(values, set));
             for (const float bad : {NAN, -NAN, INFINITY, -INFINITY}) {
