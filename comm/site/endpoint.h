@@ -16,12 +16,16 @@
 
 namespace atl {
 
+class FrameStream;
+
 // A frame ready for the wire.
 struct OutgoingFrame {
     SiteId to;
     FrameKind kind = FrameKind::control;
     std::vector<std::byte> head;
     Payload body;
+    const FrameStream* taken_by = nullptr;  // has the body already, as `place`, and must write the frame
+    std::uint32_t place = 0;
 
     std::int64_t wire_bytes() const { return static_cast<std::int64_t>(head.size() + body.size()); }
 };

@@ -46,11 +46,10 @@ class Payload {
             std::optional<std::uint64_t> hash = {})
         : owner_(std::move(owner)), bytes_(bytes), hash_(hash) {}
     static Payload own(std::vector<std::byte> bytes);
-    // For bytes that the caller keeps alive and unchanged until every frame with them is gone.
-    static Payload borrow(std::span<const std::byte> bytes) { return Payload(nullptr, bytes); }
 
     std::span<const std::byte> bytes() const { return bytes_; }
     std::size_t size() const { return bytes_.size(); }
+    bool has_owner() const { return owner_ != nullptr; }
     std::uint64_t hash() const;  // computed at most once per object
 
   private:

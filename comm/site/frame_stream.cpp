@@ -20,10 +20,16 @@ std::optional<FrameStream::Arrived> FrameStream::read(BufferPool& pool, std::int
     std::memcpy(arrived.head.data(), header.data(), header.size());
     if (!receive(std::span(arrived.head).subspan(header.size()))) return {};
     if (lengths->body_bytes == 0) return arrived;
-    BufferPool::Buffer body = pool.take(static_cast<std::size_t>(lengths->body_bytes));
-    if (!receive(body.bytes)) return {};
-    arrived.body = Payload(std::move(body.owner), body.bytes);
+    auto body = receive_body(pool, static_cast<std::size_t>(lengths->body_bytes));
+    if (!body) return {};
+    arrived.body = std::move(*body);
     return arrived;
+}
+
+std::optional<Payload> FrameStream::receive_body(BufferPool& pool, std::size_t bytes) {
+    BufferPool::Buffer body = pool.take(bytes);
+    if (!receive(body.bytes)) return {};
+    return Payload(std::move(body.owner), body.bytes);
 }
 
 bool FrameStream::write(const OutgoingFrame& frame) {

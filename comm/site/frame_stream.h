@@ -24,13 +24,18 @@ class FrameStream {
     };
     // The next frame; signs of life are skipped. `longest`: of a body.
     std::optional<Arrived> read(BufferPool& pool, std::int64_t longest);
-    bool write(const OutgoingFrame& frame);
+    virtual bool write(const OutgoingFrame& frame);
+    // Called by whoever adds a frame that will go out here, one at a time: a stream may take the body at once, while it is
+    // in that thread's cache, and say so in the frame.
+    virtual void take_body(OutgoingFrame& /*frame*/) {}
     bool write_sign_of_life();
 
     // The bytes that a frame is made of. All of them, or false and why().
     virtual bool receive(std::span<std::byte> bytes) = 0;
+    virtual std::optional<Payload> receive_body(BufferPool& pool, std::size_t bytes);  // of a frame, after its head
     virtual bool send(std::span<const std::byte> first, std::span<const std::byte> second) = 0;
 
+    virtual bool shares_memory() const { return false; }  // bodies don't go over a network
     // The shortest that was seen on this connection; 0: not known.
     virtual double round_trip_seconds() const = 0;
     // Of what send() has taken: not yet acknowledged by the peer's host. 0 if that can't be known.

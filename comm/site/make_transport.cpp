@@ -15,8 +15,10 @@ std::unique_ptr<SiteTransport> make_network_transport(std::string_view kind, con
         return make_zmq_transport(options, {.bind = network.bind, .public_host = network.public_host});
     if (kind == "tcp") {
         return make_tcp_transport(
-            options,
-            {.bind = network.bind, .public_host = network.public_host, .connections = network.connections});
+            options, {.bind = network.bind,
+                      .public_host = network.public_host,
+                      .connections = network.connections,
+                      .shares_memory = network.shares_memory});
     }
     if (kind == "gloo")
         return make_gloo_transport(options, {.bind = network.bind, .public_host = network.public_host});

@@ -13,6 +13,7 @@ struct NetworkOptions {
     std::string bind = "127.0.0.1:0";  // "host:port"; port 0: any free one; "": only dials
     std::string public_host;           // what others dial instead of the bound host, if not empty
     std::int32_t connections = 1;      // per peer; tcp only
+    bool shares_memory = true;         // with sites of this host; tcp only
 };
 
 // `kind`: "tcp", "zmq" or "gloo" (comm/site/KIND_transport.h). Throws UserError for another one and

@@ -66,6 +66,11 @@ double Outlet::round_trip_seconds() const {
     return first == lanes_.end() ? 0 : first->second->round_trip_seconds();
 }
 
+bool Outlet::shares_memory() const {
+    const Stream only = only_lane();
+    return only && only->shares_memory();
+}
+
 std::int64_t Outlet::unacknowledged_bytes() const {
     const std::scoped_lock lock(mutex_);
     std::int64_t bytes = 0;
@@ -90,9 +95,20 @@ bool Outlet::is_open() const {
 }
 
 void Outlet::add(OutgoingFrame frame) {
+    const Stream only = only_lane();
+    if (only) only->take_body(frame);
     const std::scoped_lock lock(mutex_);
+    // It may have ended meanwhile.
+    if (std::ranges::none_of(lanes_, [&](const auto& entry) { return entry.second == only; }))
+        frame.taken_by = nullptr;
     (is_bulk(frame.kind) ? bulk_ : urgent_).push_back(std::move(frame));
     changed_.notify_all();
+}
+
+// The lane that all frames go out on; none if there are several.
+Outlet::Stream Outlet::only_lane() const {
+    const std::scoped_lock lock(mutex_);
+    return lanes_.size() == 1 ? lanes_.begin()->second : nullptr;
 }
 
 std::optional<OutgoingFrame> Outlet::next(std::int32_t lane, const Stream& stream, Deadline deadline) {
@@ -101,10 +117,15 @@ std::optional<OutgoingFrame> Outlet::next(std::int32_t lane, const Stream& strea
         const auto known = lanes_.find(lane);
         return known != lanes_.end() && known->second == stream;
     };
-    const auto has_work = [&] { return !bulk_.empty() || (lane == 0 && !urgent_.empty()); };
+    const auto may_write = [&](const std::deque<OutgoingFrame>& queue) {
+        if (queue.empty()) return false;
+        const FrameStream* taken_by = queue.front().taken_by;
+        return taken_by == nullptr || taken_by == stream.get();
+    };
+    const auto has_work = [&] { return may_write(bulk_) || (lane == 0 && may_write(urgent_)); };
     changed_.wait_until(lock, deadline, [&] { return is_lane() ? has_work() : !is_waiting(stream); });
     if (!is_lane() || !has_work()) return {};
-    auto& queue = lane == 0 && !urgent_.empty() ? urgent_ : bulk_;
+    auto& queue = lane == 0 && may_write(urgent_) ? urgent_ : bulk_;
     OutgoingFrame frame = std::move(queue.front());
     queue.pop_front();
     ++being_written_;

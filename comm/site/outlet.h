@@ -30,10 +30,11 @@ class Outlet {
     void detach(const Stream& stream, const std::string& why, const std::function<void()>& ended);
     bool is_open() const;                         // the first lane is there
     double round_trip_seconds() const;            // of the first lane; 0: not known
+    bool shares_memory() const;                   // all bodies go through memory
     std::int64_t unacknowledged_bytes() const;    // of all lanes
     void set_send_rate(double bytes_per_second);  // of all lanes together, those to come too; 0: no limit
 
-    void add(OutgoingFrame frame);
+    void add(OutgoingFrame frame);  // one at a time
     // The next frame for a lane; nothing when the time is up or the stream is no lane any more.
     std::optional<OutgoingFrame> next(std::int32_t lane, const Stream& stream, Deadline deadline);
     void written();  // what next() gave is with the system
@@ -43,6 +44,7 @@ class Outlet {
   private:
     using Lanes = std::map<std::int32_t, Stream>;
     void spread_send_rate();
+    Stream only_lane() const;
     bool is_waiting(const Stream& stream) const;
 
     mutable std::mutex mutex_;  // guards what follows

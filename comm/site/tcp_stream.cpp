@@ -22,7 +22,7 @@ namespace atl {
 namespace {
 
 constexpr std::uint32_t kOpeningMagic = 0x534C5441;  // "ATLS"
-constexpr std::uint32_t kOpeningVersion = 2;
+constexpr std::uint32_t kOpeningVersion = 3;
 // BBR sends at the rate that it has measured whatever is lost by chance, but it looks for more than it is told to send and
 // pauses for a fifth of a second every ten. At a rate that is known CUBIC does neither, where it reaches it: where much is
 // lost it does not. Where the system doesn't have one of them, its default or the other remains.
@@ -40,8 +40,9 @@ struct WireOpening {
     std::int32_t site = 0;
     std::int32_t lane = 0;
     std::uint64_t incarnation = 0;
+    std::uint64_t shares_memory = 0;
 };
-static_assert(sizeof(WireOpening) == 24);
+static_assert(sizeof(WireOpening) == 32);
 
 struct Addresses {
     explicit Addresses(const std::string& address, bool to_listen) {
@@ -91,17 +92,25 @@ bool connect_within(int descriptor, const addrinfo& to, Deadline deadline, const
     return false;
 }
 
-// Of this end, "host:port".
-std::string address_of(int descriptor) {
-    sockaddr_storage local{};
-    socklen_t length = sizeof local;
+using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
+
+// Of this end or of the other, "host:port".
+std::string address_of(int descriptor, NameOfEnd name_of_end) {
+    sockaddr_storage end{};
+    socklen_t length = sizeof end;
     char host[NI_MAXHOST];
     char port[NI_MAXSERV];
-    ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &length);
-    ::getnameinfo(reinterpret_cast<sockaddr*>(&local), length, host, sizeof host, port, sizeof port,
+    name_of_end(descriptor, reinterpret_cast<sockaddr*>(&end), &length);
+    ::getnameinfo(reinterpret_cast<sockaddr*>(&end), length, host, sizeof host, port, sizeof port,
                   NI_NUMERICHOST | NI_NUMERICSERV);
-    return local.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port)
+    return end.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port)
                                        : fmt::format("{}:{}", host, port);
+}
+
+std::string host_of(std::string address) {
+    address.erase(address.rfind(':'));
+    if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+    return address;
 }
 
 }  // namespace
@@ -113,8 +122,10 @@ TcpStream::~TcpStream() {
 std::optional<StreamOpening> TcpStream::open(const StreamOpening& own, Milliseconds silence) {
     const timeval limit{silence.count() / 1000, silence.count() % 1000 * 1000};
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    const WireOpening mine{
-        .site = own.site.value(), .lane = own.lane, .incarnation = own.incarnation.value()};
+    const WireOpening mine{.site = own.site.value(),
+                           .lane = own.lane,
+                           .incarnation = own.incarnation.value(),
+                           .shares_memory = own.shares_memory ? 1U : 0U};
     WireOpening theirs;
     if (!send(std::as_bytes(std::span(&mine, 1)), {})) return {};
     if (!receive(std::as_writable_bytes(std::span(&theirs, 1)))) return {};
@@ -122,24 +133,40 @@ std::optional<StreamOpening> TcpStream::open(const StreamOpening& own, Milliseco
         end("who connected is no site of this release");
         return {};
     }
-    return StreamOpening{SiteId(theirs.site), theirs.lane, Incarnation(theirs.incarnation)};
+    return StreamOpening{SiteId(theirs.site), theirs.lane, Incarnation(theirs.incarnation),
+                         theirs.shares_memory == 1};
 }
 
-// A receive ends with what has come when nothing more comes for the socket's timeout: nothing at all is silence.
 bool TcpStream::receive(std::span<std::byte> bytes) {
     while (!bytes.empty()) {
-        const ssize_t count = ::recv(descriptor_, bytes.data(), bytes.size(), MSG_WAITALL);
-        if (count > 0) {
-            bytes = bytes.subspan(static_cast<std::size_t>(count));
-        } else if (count == 0) {
-            end("the connection ended");
-            return false;
-        } else if (errno != EINTR) {
-            end(errno == EAGAIN || errno == EWOULDBLOCK ? "no sign of life" : std::strerror(errno));
-            return false;
+        if (!unread_.empty()) {
+            const std::size_t count = std::min(bytes.size(), unread_.size());
+            std::memcpy(bytes.data(), unread_.data(), count);
+            bytes = bytes.subspan(count);
+            unread_ = unread_.subspan(count);
+        } else if (bytes.size() >= ahead_.size()) {
+            const auto count = receive_some(bytes, MSG_WAITALL);
+            if (!count) return false;
+            bytes = bytes.subspan(*count);
+        } else {
+            const auto count = receive_some(ahead_, 0);
+            if (!count) return false;
+            unread_ = std::span(ahead_).first(*count);
         }
     }
     return true;
+}
+
+// A receive ends with what has come when nothing more comes for the socket's timeout: nothing at all is silence.
+std::optional<std::size_t> TcpStream::receive_some(std::span<std::byte> bytes, int flags) {
+    for (;;) {
+        const ssize_t count = ::recv(descriptor_, bytes.data(), bytes.size(), flags);
+        if (count > 0) return static_cast<std::size_t>(count);
+        if (count < 0 && errno == EINTR) continue;
+        const bool is_silence = errno == EAGAIN || errno == EWOULDBLOCK;
+        end(count == 0 ? "the connection ended" : is_silence ? "no sign of life" : std::strerror(errno));
+        return {};
+    }
 }
 
 bool TcpStream::send(std::span<const std::byte> first, std::span<const std::byte> second) {
@@ -195,10 +222,11 @@ std::string TcpStream::why() const {
 }
 
 std::string TcpStream::local_host() const {
-    std::string host = address_of(descriptor_);
-    host.erase(host.rfind(':'));
-    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-    return host;
+    return host_of(address_of(descriptor_, ::getsockname));
+}
+
+bool TcpStream::leads_to_own_host() const {
+    return local_host() == host_of(address_of(descriptor_, ::getpeername));
 }
 
 std::unique_ptr<TcpStream> dial_tcp(const std::string& address, Milliseconds patience,
@@ -229,7 +257,7 @@ TcpListener::TcpListener(const std::string& address) {
         ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         if (::bind(descriptor_, each->ai_addr, each->ai_addrlen) == 0 &&
             ::listen(descriptor_, SOMAXCONN) == 0) {
-            address_ = address_of(descriptor_);
+            address_ = address_of(descriptor_, ::getsockname);
             return;
         }
         error = errno;

@@ -4,6 +4,7 @@
 // `silence` without a sign of life from the other side, except a write, which end() ends.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@ struct StreamOpening {
     SiteId site;
     std::int32_t lane = 0;  // which of several connections between the two
     Incarnation incarnation;
+    bool shares_memory = false;  // if the other side does so, too
 };
 
 // Since the connection was made.
@@ -46,9 +48,15 @@ class TcpStream final : public FrameStream {
     void end(const std::string& why) override;
     std::string why() const override;
     std::string local_host() const;  // this end's address: no port, no brackets
+    bool leads_to_own_host() const;   // both ends have one address, unless something stands between them
 
   private:
+    std::optional<std::size_t> receive_some(std::span<std::byte> bytes, int flags);
+
     const int descriptor_;
+    // What came with the bytes that were asked for: heads take one call in place of several. Of the thread that reads.
+    std::array<std::byte, 8192> ahead_;
+    std::span<std::byte> unread_;
     mutable std::mutex mutex_;
     std::string why_;            // guarded by mutex_; the first reason
     TcpProgress limited_since_;  // these four: of the thread that sets the rate

@@ -12,6 +12,7 @@
 
 #include "comm/site/endpoint.h"
 #include "comm/site/outlet.h"
+#include "comm/site/shared_memory_stream.h"
 #include "comm/site/wake_up.h"
 
 namespace atl {
@@ -51,6 +52,7 @@ class TcpTransport final : public SiteTransport {
         SiteId site;        // dialled sessions know it before the peer has said so
         std::int32_t lane = 0;
         Incarnation peer;  // the process at the other end
+        bool shares_memory = false;
         std::mutex mutex;
         std::shared_ptr<TcpStream> connection;  // these two are set once each, under the mutex
         Outlet::Stream stream;                  // what frames go over
@@ -148,8 +150,10 @@ std::optional<TransportEvent> TcpTransport::poll(Deadline deadline) {
 std::vector<PeerCounters> TcpTransport::counters() const {
     std::vector<PeerCounters> counters = endpoint_.counters();
     for (PeerCounters& peer : counters) {
-        if (const Outlet* outlet = find_outlet(peer.site))
-            peer.round_trip_seconds = outlet->round_trip_seconds();
+        const Outlet* outlet = find_outlet(peer.site);
+        if (outlet == nullptr) continue;
+        peer.round_trip_seconds = outlet->round_trip_seconds();
+        peer.shares_memory = outlet->shares_memory();
     }
     return counters;
 }
@@ -274,17 +278,21 @@ void TcpTransport::serve(Session& session) {
         if (stop_ || !connection) return;
         session.connection = std::move(connection);
     }
-    const auto opening = session.connection->open({self(), session.lane, incarnation()}, tcp_.silence);
+    const bool shares_memory = tcp_.shares_memory && !replace_ && session.connection->leads_to_own_host();
+    const auto opening =
+        session.connection->open({self(), session.lane, incarnation(), shares_memory}, tcp_.silence);
     if (!opening || stop_ || (dialled && opening->site != session.site)) return;
     session.site = opening->site;
     session.peer = opening->incarnation;
     if (!dialled) session.lane = opening->lane;
+    session.shares_memory = shares_memory && opening->shares_memory;
     if (make_stream(session)) serve_open(session, outlet_of(session.site));
 }
 
 bool TcpTransport::make_stream(Session& session) {
-    Outlet::Stream stream =
-        replace_ ? replace_({session.connection, self(), session.site}) : session.connection;
+    Outlet::Stream stream = session.connection;
+    if (replace_) stream = replace_({session.connection, self(), session.site});
+    if (session.shares_memory) stream = make_shared_memory_stream(session.connection);
     const std::scoped_lock lock(session.mutex);
     if (stop_ || !stream) return false;
     session.stream = std::move(stream);

@@ -19,6 +19,7 @@ struct TcpOptions {
     std::string bind = "127.0.0.1:0";  // "host:port"; port 0: any free one, see address(); "": only dials
     std::string public_host;           // what others dial instead of the bound host, if not empty
     std::int32_t connections = 1;      // per peer; the dialling side's count
+    bool shares_memory = true;         // with sites of this host, for bodies (shared_slots.h)
     Milliseconds heartbeat{250};       // a sign of life when nothing else was written for so long
     Milliseconds silence{3000};  // no sign of life for so long, three retransmissions: the connection is lost
 };

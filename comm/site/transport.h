@@ -61,6 +61,7 @@ struct PeerCounters {
     std::int64_t frames_corrupt = 0;
     std::int64_t frames_stale = 0;  // of or for another incarnation, run or connection
     double round_trip_seconds = 0;  // the shortest on the connection of now; 0: not known
+    bool shares_memory = false;     // likewise: bodies go through memory that both see, inside a host
 };
 
 class SiteTransport {

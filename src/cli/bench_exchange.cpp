@@ -30,6 +30,7 @@ nlohmann::json report(const BenchExchangeOptions& options, int sites, const Benc
                         {"zstd", options.plan.zstd},
                         {"transport", options.plan.transport},
                         {"connections", options.plan.connections},
+                        {"shared_memory", result.shared_memory},
                         {"idle_seconds", options.idle_s},
                         {"rounds", result.seconds.size()},
                         {"seconds", median(result.seconds)},
@@ -60,8 +61,9 @@ void print_exchange(const nlohmann::json& json) {
                json["zstd"].get<bool>() ? " with zstd where it shrinks" : "", json["seconds"].get<double>(),
                json["seconds_minimum"].get<double>(), json["rounds"].get<int>());
     fmt::print(
-        "  sent here {:.3f} MB of payload, {:.3f} MB in frames; relative error {:.2e}; peak {:.0f} MB\n",
+        "  sent here {:.3f} MB of payload, {:.3f} MB in frames{}; relative error {:.2e}; peak {:.0f} MB\n",
         json["payload_bytes"].get<double>() / 1e6, json["wire_bytes"].get<double>() / 1e6,
+        json["shared_memory"].get<bool>() ? ", through memory that the sites share" : "",
         json["relative_error"].get<double>(), json["peak_rss_bytes"].get<double>() / 1e6);
     if (json.contains("ratio_to_gloo")) {
         fmt::print(
@@ -114,6 +116,8 @@ void add_bench_exchange(CLI::App& bench, Context& context) {
     verb.add_option("--connections", options->plan.connections, "Connections per pair of sites (tcp)")
         ->check(whole_number_between(1, 64))
         ->capture_default_str();
+    verb.add_flag("!--no-shared-memory", options->plan.shares_memory,
+                  "Packets between sites of one host go through their connection, too (tcp)");
     verb.add_flag("--equal-shares", options->plan.equal_shares,
                   "Owners reduce equal parts whatever their uplinks send");
     verb.add_option("--rounds", options->plan.rounds, "Timed rounds")

@@ -7,19 +7,18 @@
 #include <utility>
 
 #include "cli/bench_coordinator.h"
-#include "comm/site/make_transport.h"
 #include "core/error.h"
 #include "rounds/overloaded.h"
 
 namespace atl::cli {
 
-std::unique_ptr<SiteTransport> open_bench_transport(int site, const std::string& local_host,
-                                                    const std::string& kind, std::int32_t connections) {
+std::unique_ptr<SiteTransport> open_bench_transport(int site, const std::string& kind,
+                                                    const NetworkOptions& network) {
     TransportOptions options;
     options.self = SiteId(site);
     options.incarnation = Incarnation(static_cast<std::uint64_t>(::getpid()));
     options.run_id = kBenchRunId;
-    return make_network_transport(kind, options, {.bind = local_host + ":0", .connections = connections});
+    return make_network_transport(kind, options, network);
 }
 
 SiteInfo bench_site_info(int site, const SiteTransport& transport) {

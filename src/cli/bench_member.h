@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "cli/meeting.h"
+#include "comm/site/make_transport.h"
 #include "exchange/site_exchange.h"
 
 namespace atl::cli {
 
-std::unique_ptr<SiteTransport> open_bench_transport(int site, const std::string& local_host,
-                                                    const std::string& kind, std::int32_t connections);
+std::unique_ptr<SiteTransport> open_bench_transport(int site, const std::string& kind, const NetworkOptions& network);
 SiteInfo bench_site_info(int site, const SiteTransport& transport);
 ExchangeOptions bench_exchange_options(const SiteInfo& self, std::vector<std::int64_t> fragment_elements,
                                        bool zstd);

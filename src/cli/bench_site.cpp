@@ -47,6 +47,7 @@ std::string to_text(const BenchPlan& plan, const std::string& coordinator) {
                           {"compare_gloo", plan.compare_gloo},
                           {"transport", plan.transport},
                           {"connections", plan.connections},
+                          {"shares_memory", plan.shares_memory},
                           {"coordinator", coordinator}}
         .dump();
 }
@@ -63,6 +64,7 @@ BenchPlan plan_of(const nlohmann::json& text) {
     text.at("compare_gloo").get_to(plan.compare_gloo);
     text.at("transport").get_to(plan.transport);
     text.at("connections").get_to(plan.connections);
+    text.at("shares_memory").get_to(plan.shares_memory);
     return plan;
 }
 
@@ -116,7 +118,10 @@ BenchSite::BenchSite(Meeting& meeting, const std::string& local_host, const Benc
     : meeting_(meeting),
       local_host_(local_host),
       plan_(plan),
-      transport_(open_bench_transport(meeting.place(), local_host, plan.transport, plan.connections)),
+      transport_(open_bench_transport(meeting.place(), plan.transport,
+                                      {.bind = local_host + ":0",
+                                       .connections = plan.connections,
+                                       .shares_memory = plan.shares_memory})),
       link_({.address = coordinator}, clock_),
       self_(bench_site_info(meeting.place(), *transport_)),
       delta_(std::make_shared<std::vector<float>>(static_cast<std::size_t>(plan.elements))) {
@@ -198,6 +203,7 @@ void BenchSite::count(const RoundTraffic& traffic) {
         }
         return static_cast<std::int64_t>(median(sums));
     };
+    result_.shared_memory = std::ranges::all_of(traffic.peers, &PeerCounters::shares_memory);
     result_.payload_bytes_sent = middle(&PeerCounters::payload_bytes_sent);
     result_.payload_bytes_received = middle(&PeerCounters::payload_bytes_received);
     result_.wire_bytes_sent = middle(&PeerCounters::wire_bytes_sent);

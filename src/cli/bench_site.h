@@ -24,6 +24,7 @@ struct BenchPlan {
     bool compare_gloo = false;
     std::string transport = "tcp";
     std::int32_t connections = 1;  // per peer
+    bool shares_memory = true;     // sites of one host
     bool equal_shares = false;     // of owners; the coordinator's alone
 };
 
@@ -36,6 +37,7 @@ struct BenchResult {
     std::int64_t payload_bytes_received = 0;
     std::int64_t wire_bytes_sent = 0;
     std::int64_t wire_bytes_received = 0;
+    bool shared_memory = false;  // with all other sites
     double relative_error = 0;  // of the mean, against the exact one
     bool sites_hold_equal_bits = false;
     std::int64_t peak_rss_bytes = 0;

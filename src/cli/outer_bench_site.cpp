@@ -130,7 +130,7 @@ OuterBenchSite::OuterBenchSite(Meeting& meeting, const std::string& local_host, 
     : meeting_(meeting),
       plan_(plan),
       hosted_(hosted),
-      transport_(open_bench_transport(meeting.place(), local_host, plan.transport, 1),
+      transport_(open_bench_transport(meeting.place(), plan.transport, {.bind = local_host + ":0"}),
                  {plan.bits_per_second, duration(plan.delay_seconds)}, clock_),
       link_({.address = coordinator}, clock_),
       self_(bench_site_info(meeting.place(), transport_)) {

@@ -158,6 +158,8 @@ const auto kRunKeys = std::to_array<Key<RunConfig>>({
     text("exchange", "transport", RUN(exchange.transport), "how sites reach one another", {}, kTransports),
     number("exchange", "connections", "", 1, 64, RUN(exchange.connections),
            "TCP connections per pair of sites, where one can't fill the path"),
+    flag("exchange", "shared_memory", RUN(exchange.shared_memory),
+         "packets between sites of one host go through memory that both see (tcp, one connection per pair)"),
     flag("exchange", "zstd", RUN(exchange.zstd), "compress packets that become smaller by it"),
     number("exchange", "min_sites", "sites", 1, 1e4, RUN(exchange.min_sites),
            "with fewer left, nothing is applied and the sites wait"),

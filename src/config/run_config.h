@@ -102,6 +102,7 @@ struct ExchangeConfig {
     double error_feedback = 1.0;       // β: share of what sign and top_k lost that is sent in the next round
     std::string transport = "auto";    // tcp, or zmq where what travels is to be encrypted
     std::int64_t connections = 1;      // per pair of sites
+    bool shared_memory = true;         // between sites of one host; tcp with one connection
     bool zstd = true;                  // where it makes packets smaller
     std::int64_t min_sites = 1;        // fewer left: nothing is applied
     std::string joiner_moments = "donor";  // inner moments a site begins with that joins a running run; or zero

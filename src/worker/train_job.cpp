@@ -86,7 +86,9 @@ int run_gateway(const TrainJob& job, const RunConfig& config, FileSystem& files,
     const Incarnation incarnation = draw_incarnation();
     const auto transport = make_network_transport(
         transport_kind(config), {.self = self, .incarnation = incarnation, .run_id = config.run.name},
-        {.bind = site.address, .connections = static_cast<std::int32_t>(config.exchange.connections)});
+        {.bind = site.address,
+         .connections = static_cast<std::int32_t>(config.exchange.connections),
+         .shares_memory = config.exchange.shared_memory});
     const SiteCheckpointNames names{job.run_directory / "checkpoints", config.run.name, job.site,
                                     token_contents(files, config.data.train)};
     const SiteInfo info{self, job.site, incarnation, transport->address()};

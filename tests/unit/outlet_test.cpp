@@ -19,8 +19,14 @@ class SilentStream final : public FrameStream {
     }
     std::string why() const override { return why_; }
     void set_send_rate(double bytes_per_second) override { send_rate = bytes_per_second; }
+    void take_body(OutgoingFrame& frame) override {
+        if (takes_bodies) frame.taken_by = this;
+        if (meanwhile) meanwhile();
+    }
 
     double send_rate = 0;
+    bool takes_bodies = false;
+    std::function<void()> meanwhile;
 
   private:
     std::string why_;
@@ -70,6 +76,32 @@ TEST_F(OutletTest, lanes_that_come_before_the_first_carry_frames_once_that_is_th
     attach(0, 7);
     EXPECT_TRUE(was_first_);
     EXPECT_TRUE(carries(1, second));
+}
+
+TEST_F(OutletTest, a_frame_whose_body_a_lane_has_taken_goes_out_on_that_one) {
+    const auto first = attach(0, 7);
+    first->takes_bodies = true;
+    outlet_.add(bulk_frame());
+    const auto second = attach(1, 7);
+    second->takes_bodies = true;
+    outlet_.add(bulk_frame());
+    EXPECT_FALSE(outlet_.next(1, second, clock_.now()));
+    EXPECT_EQ(outlet_.next(0, first, clock_.now())->taken_by, first.get());
+    EXPECT_EQ(outlet_.next(1, second, clock_.now())->taken_by, nullptr) << "of several lanes none takes it";
+}
+
+TEST_F(OutletTest, a_body_that_was_taken_by_a_lane_that_ends_meanwhile_goes_out_on_its_successor) {
+    const auto first = attach(0, 7);
+    first->takes_bodies = true;
+    Outlet::Stream successor;
+    first->meanwhile = [&] {
+        EXPECT_TRUE(ends_all(first));
+        successor = attach(0, 7);
+    };
+    outlet_.add(bulk_frame());
+    const auto frame = outlet_.next(0, successor, clock_.now());
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->taken_by, nullptr);
 }
 
 TEST_F(OutletTest, a_late_lane_of_a_process_that_is_gone_leaves_its_successors_alone) {

@@ -42,7 +42,10 @@ class ZmqWire final : public Wire {
 
 class TcpWire final : public Wire {
   public:
-    explicit TcpWire(std::int32_t connections) { options_.connections = connections; }
+    TcpWire(std::int32_t connections, bool shares_memory) {
+        options_.connections = connections;
+        options_.shares_memory = shares_memory;
+    }
     std::unique_ptr<SiteTransport> join(TransportOptions options) override {
         return make_tcp_transport(options, options_);
     }
@@ -62,7 +65,7 @@ std::unique_ptr<Wire> make_wire(const std::string& kind) {
     if (kind == "zmq") return std::make_unique<ZmqWire>();
     if (kind == "gloo") return std::make_unique<GlooWire>();
     if (kind == "inproc") return std::make_unique<InprocWire>();
-    return std::make_unique<TcpWire>(kind == "tcp" ? 1 : 3);
+    return std::make_unique<TcpWire>(kind == "tcp_with_three_connections" ? 3 : 1, kind == "tcp_in_memory");
 }
 
 class SiteTransportTest : public testing::TestWithParam<std::string> {
@@ -209,6 +212,33 @@ TEST_P(SiteTransportTest, payload_bytes_are_counted_exactly_on_both_sides) {
     EXPECT_LT(one->counters().front().round_trip_seconds, 10);
 }
 
+// Of all lengths that go another way: with the head, in one slot of memory, and too long for one.
+TEST_P(SiteTransportTest, bodies_of_all_lengths_arrive_in_both_directions_and_are_kept_as_long_as_somebody_has_them) {
+    const auto one = join(0);
+    const auto other = join(1);
+    introduce(*one, *other);
+    std::vector<Frame> kept;
+    for (const std::size_t length : {10UL, 20'000UL, 300'000UL, 1UL << 20, (1UL << 20) + 1, 3'000'000UL}) {
+        for (const char filling : {'a', 'b'}) {
+            const std::string text(length, filling);
+            ASSERT_EQ(one->send(packet_frame(1, text)), SendResult::accepted);
+            ASSERT_EQ(other->send(packet_frame(0, text)), SendResult::accepted);
+            for (SiteTransport* receiver : {other.get(), one.get()}) {
+                auto frame = next_frame(*receiver);
+                ASSERT_TRUE(frame);
+                EXPECT_TRUE(text_of(*frame) == text) << length;
+                kept.push_back(std::move(*frame));
+            }
+        }
+    }
+    for (const Frame& frame : kept) {
+        const std::string text = text_of(frame);
+        EXPECT_EQ(text.find_first_not_of(text.front()), std::string::npos) << "was written over";
+    }
+    EXPECT_EQ(one->counters().front().shares_memory, GetParam() == "tcp_in_memory");
+    EXPECT_EQ(other->counters().front().shares_memory, GetParam() == "tcp_in_memory");
+}
+
 TEST_P(SiteTransportTest, polling_ends_at_its_deadline) {
     const auto one = join(0);
     const SystemClock clock;
@@ -227,8 +257,24 @@ TEST_P(SiteTransportTest, an_interrupted_poll_ends_before_its_deadline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SiteTransportTest,
-                         testing::Values("inproc", "zmq", "gloo", "tcp", "tcp_with_three_connections"),
+                         testing::Values("inproc", "zmq", "gloo", "tcp", "tcp_in_memory",
+                                         "tcp_with_three_connections"),
                          [](const auto& info) { return info.param; });
+
+TEST(TcpTransport, memory_is_shared_only_if_both_sides_want_it) {
+    TcpOptions no_memory;
+    no_memory.shares_memory = false;
+    const auto one = make_tcp_transport(transport_options(0), {});
+    const auto other = make_tcp_transport(transport_options(1), no_memory);
+    one->set_peers({{SiteId(1), Incarnation(), other->address()}});
+    other->set_peers({{SiteId(0), Incarnation(), one->address()}});
+    ASSERT_TRUE(wait_for(*one, PeerEvent::Kind::connected));
+    ASSERT_TRUE(wait_for(*other, PeerEvent::Kind::connected));
+    ASSERT_EQ(one->send(packet_frame(1, std::string(100'000, 'x'))), SendResult::accepted);
+    EXPECT_TRUE(next_frame(*other));
+    EXPECT_FALSE(one->counters().front().shares_memory);
+    EXPECT_FALSE(other->counters().front().shares_memory);
+}
 
 // Two endpoints without a wire: what lies in one's outbox is received by the other.
 void carry(Endpoint& from, Endpoint& to) {
