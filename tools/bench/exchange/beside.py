@@ -35,6 +35,7 @@ warmup_rounds = 0
 [exchange]
 codec = "{codec}"
 zstd = false
+shared_memory = false
 [island]
 threads = 1
 [checkpoint]
